@@ -1,7 +1,7 @@
 """Workflows: graphs of nodes; each node becomes a job once its parents have ended."""
 
 from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
-from schema.tables.columns import check, count, index, instant, json, one_of, region, table, word
+from schema.tables.columns import check, count, flag, index, instant, json, one_of, region, table, word
 
 _KEY = "workflow_id, node, item"
 FAILED_WORKFLOW = "ended_at IS NOT NULL AND reason IN ('NODE_FAILED', 'DEADLINE')"
@@ -99,6 +99,9 @@ workflow_nodes = table(
     count("failed_parents", default=0),
     # Number of the last child to which the ended node has reported, from 0 on; NULL: the node has nothing to report.
     count("reported_to"),
+    # After a manual retry of its execution, the end from before settles nothing, and a step takes back the report.
+    instant("retried_end"),
+    flag("is_reopened", default=False),
     # Items in all, started, started and not ended, failed or cancelled; NULL until a node with items starts.
     count("items"),
     count("items_made"),
@@ -118,6 +121,7 @@ workflow_nodes = table(
     index("uq_workflow_nodes_execution", "execution_id", unique=True),
     # Nearly empty: the work that is left for a step.
     index("idx_workflow_nodes_reporting", _KEY, where="reported_to IS NOT NULL"),
+    index("idx_workflow_nodes_reopened", _KEY, where="is_reopened"),
     index("idx_workflow_nodes_ready", _KEY, where="state IN ('READY', 'EXPANDING')"),
     # Nodes that may still start jobs, by their endpoints, which cannot be deleted.
     index("idx_workflow_nodes_endpoint", "endpoint, workflow_id", where=_MAY_START),

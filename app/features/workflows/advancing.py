@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.features.workflows import cancelling, metrics, reporting, starting
+from app.features.workflows import cancelling, metrics, reopening, reporting, starting
 from app.features.workflows.node_jobs import EndpointChangedError
 from app.features.workflows.status_changes import StatusChange, record_event
 from app.features.workflows.step import OpenWorkflow, StepOvertakenError, WorkflowStep
@@ -28,13 +28,15 @@ LOCK = statement(
     """
     WITH found AS MATERIALIZED (
       SELECT workflow_id, name, labels, status, reason, max_parallel, cancelling, open_nodes, running, revision,
-             trace_context
-        FROM workflows WHERE workflow_id = :workflow_id AND ended_at IS NULL
+             trace_context, ended_at IS NOT NULL AS is_over
+        FROM workflows WHERE workflow_id = :workflow_id AND revision >= 0
        ORDER BY workflow_id LIMIT 1 FOR UPDATE SKIP LOCKED)
-    SELECT found.*, COALESCE((SELECT shards FROM enqueue_settings WHERE id = 'enqueue'), 1) AS shards,
+    SELECT found.*, {is_marked} AS is_marked,
+           COALESCE((SELECT shards FROM enqueue_settings WHERE id = 'enqueue'), 1) AS shards,
            COALESCE((SELECT look_ahead_ms FROM enqueue_settings WHERE id = 'enqueue'), 0) AS look_ahead_ms
-      FROM found
+      FROM found WHERE NOT is_over OR {is_marked}
     """,
+    is_marked=reopening.is_marked("found"),
 )
 FINISH = statement(
     "workflows.finish_step",
@@ -56,11 +58,14 @@ LOOK = statement(
     SELECT (w.cancelling IS NOT NULL
             OR EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id
                                                            AND n.reported_to IS NOT NULL)
+            OR {is_marked}
             OR w.status <> 'PAUSED' AND (w.max_parallel IS NULL OR w.running < w.max_parallel OR w.reason IS NOT NULL)
                AND EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id
                                                                AND n.state IN ('READY', 'EXPANDING'))) AS has_work
-      FROM workflows AS w WHERE w.workflow_id = :workflow_id AND w.ended_at IS NULL
+      FROM workflows AS w
+     WHERE w.workflow_id = :workflow_id AND w.revision >= 0 AND (w.ended_at IS NULL OR {is_marked})
     """,
+    is_marked=reopening.is_marked("w"),
 )
 
 
@@ -128,6 +133,9 @@ def _make(workflow_id: str, connection: Connection) -> WorkflowStep | None:
     if row is None:
         return None
     made = WorkflowStep.of(OpenWorkflow.from_row(row))
+    if made.workflow.is_marked:
+        reopening.take_back(connection, made)
+        return made
     if made.workflow.cancelling is not None:
         # Alone, because it locks executions, which a completion locks before it waits for nodes.
         cancelling.cancel_some(connection, made)

@@ -23,7 +23,7 @@ TURN_SECONDS = 1.0  # of one workflow in a run
 MAX_LATE = 100
 _FIRST = ("", 0, 0)
 
-# The next workflow with work, from three indexes that are nearly empty.
+# The next workflow with work, from four indexes that are nearly empty.
 NEXT = statement(
     "workflows.next_with_work",
     """
@@ -32,6 +32,9 @@ NEXT = statement(
         ORDER BY workflow_id, node, item LIMIT 1)
       UNION ALL
       (SELECT workflow_id FROM workflow_nodes WHERE state IN ('READY', 'EXPANDING') AND workflow_id > :after
+        ORDER BY workflow_id, node, item LIMIT 1)
+      UNION ALL
+      (SELECT workflow_id FROM workflow_nodes WHERE is_reopened AND workflow_id > :after
         ORDER BY workflow_id, node, item LIMIT 1)
       UNION ALL
       (SELECT workflow_id FROM workflows WHERE cancelling IS NOT NULL AND workflow_id > :after

@@ -18,6 +18,7 @@ from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End
 from schema.states import ExecutionStatus, Followed, NodeState
 
+# An end from before a manual retry settles nothing.
 # COALESCE hides the state from the planner: with statistics from before, the index of running nodes seems to be empty.
 SETTLE = statement(
     "workflow_nodes.settle",
@@ -26,7 +27,7 @@ SETTLE = statement(
       FROM unnest(CAST(:executions AS TEXT[]), CAST(:states AS TEXT[]), CAST(:reasons AS TEXT[]),
                   CAST(:instants AS TIMESTAMPTZ[])) AS u (execution_id, state, reason, ended_at)
      WHERE n.execution_id = ANY (CAST(:executions AS TEXT[])) AND n.execution_id = u.execution_id
-       AND COALESCE(n.state = 'RUNNING', false)
+       AND COALESCE(n.state = 'RUNNING', false) AND (n.retried_end IS NULL OR u.ended_at > n.retried_end)
     RETURNING n.workflow_id
     """,
 )

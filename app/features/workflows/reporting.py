@@ -23,7 +23,7 @@ REPORTING = statement(
     """
     SELECT node, item, state, reason, reported_to, execution_id, definition->>'on_failure' AS on_failure
       FROM workflow_nodes
-     WHERE workflow_id = :workflow_id AND reported_to IS NOT NULL ORDER BY node, item LIMIT :limit
+     WHERE workflow_id = :workflow_id AND reported_to IS NOT NULL AND NOT is_reopened ORDER BY node, item LIMIT :limit
     """,
 )
 # Each parent is asked for its next children only, because it may have 10,000.
@@ -62,10 +62,12 @@ REPORTED = statement(
     "workflow_nodes.reported",
     """
     UPDATE workflow_nodes AS n SET reported_to = u.reported_to
-      FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:items AS BIGINT[]), CAST(:reported AS BIGINT[]))
-           AS u (node, item, reported_to)
+      FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:items AS BIGINT[]), CAST(:befores AS BIGINT[]),
+                  CAST(:states AS TEXT[]), CAST(:reported AS BIGINT[]))
+           AS u (node, item, before, state, reported_to)
      WHERE n.workflow_id = :workflow_id AND n.node = ANY (CAST(:nodes AS BIGINT[]))
-       AND n.node = u.node AND n.item = u.item AND n.reported_to IS NOT NULL
+       AND n.node = u.node AND n.item = u.item AND n.reported_to = u.before AND n.state = u.state AND NOT n.is_reopened
+    RETURNING n.node
     """,
 )
 _FAILED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
@@ -95,13 +97,17 @@ def report(connection: Connection, step: WorkflowStep) -> None:
     # After the counts: a failure counted above may stop the workflow, so that these children are skipped.
     _report_to_children(connection, step, nodes, edges)
     _report_to_nodes_with_items(connection, step, [row for row in found if row.item])
+    told = [row for row in found if (row.node, row.item) in cursors]
     params = {
         "workflow_id": step.workflow_id,
-        "nodes": [node for node, _ in cursors],
-        "items": [item for _, item in cursors],
-        "reported": [*cursors.values()],
+        "nodes": [row.node for row in told],
+        "items": [row.item for row in told],
+        "befores": [row.reported_to for row in told],
+        "states": [row.state for row in told],
+        "reported": [cursors[row.node, row.item] for row in told],
     }
-    connection.execute(REPORTED, params)
+    if len(connection.execute(REPORTED, params).all()) < len(told):
+        raise StepOvertakenError  # a manual retry of an execution has let its node run again
 
 
 def _next_edges(connection: Connection, step: WorkflowStep, nodes: Sequence[Row[Any]]) -> Sequence[Row[Any]]:

@@ -11,7 +11,7 @@ from app.features.workflows.model import NodeReason, NodeStart, decide, went_wel
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, Detail, InvalidRequestError
 from app.kernel.suggestions import did_you_mean
-from schema.states import NodeState, OnFailure, RunIf, WorkflowStatus
+from schema.states import NodeState, OnFailure, RunIf, WorkflowReason, WorkflowStatus
 
 _MAX_NAMED = 3
 _NOT_BEGUN = frozenset({NodeState.WAITING, NodeState.READY})
@@ -21,7 +21,7 @@ ENDED = _FAILED | {NodeState.SUCCEEDED, NodeState.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedNode(RowValue):
+class PlannedNode(RowValue):
     """A node of a workflow that has ended or is paused."""
 
     node: int
@@ -53,11 +53,11 @@ class EndedNode(RowValue):
 class StoredGraph:
     """Nodes of a workflow by their numbers, in order, and the parents of each."""
 
-    nodes: Mapping[int, EndedNode]
+    nodes: Mapping[int, PlannedNode]
     parents: Mapping[int, Sequence[int]]
 
     @classmethod
-    def of(cls, nodes: Iterable[EndedNode], edges: Iterable[tuple[int, int]]) -> "StoredGraph":
+    def of(cls, nodes: Iterable[PlannedNode], edges: Iterable[tuple[int, int]]) -> "StoredGraph":
         by_number = {node.node: node for node in nodes}
         parents: dict[int, list[int]] = {number: [] for number in by_number}
         for parent, child in edges:
@@ -74,6 +74,15 @@ class StoredGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class ParentCounts:
+    """Counts of the parents of a node."""
+
+    node: int
+    open_parents: int
+    failed_parents: int
+
+
+@dataclass(frozen=True, slots=True)
 class RetryRequest:
     """Nodes that run again, by their names, or all failed and cancelled nodes."""
 
@@ -85,7 +94,7 @@ class RetryRequest:
 class NodeAgain:
     """A node that runs again, and how it starts."""
 
-    before: EndedNode
+    before: PlannedNode
     start: NodeStart
     open_parents: int
     failed_parents: int
@@ -102,7 +111,7 @@ class RetryPlan:
     """Nodes that run again, in order, nodes that keep their results, and the status of the workflow afterwards."""
 
     again: Sequence[NodeAgain]
-    kept: Sequence[EndedNode]
+    kept: Sequence[PlannedNode]
     status: WorkflowStatus
 
 
@@ -117,7 +126,7 @@ def plan_retry(graph: StoredGraph, status: WorkflowStatus, wanted: RetryRequest)
     again = graph.behind(named | stopped)
     kept = [node for number, node in graph.nodes.items() if number not in again]
     _check(graph, again, kept)
-    planned = [_again(graph, number, again) for number in sorted(again)]
+    planned = [start_again(graph, graph.nodes[number], again) for number in sorted(again)]
     skipped = [each for each in planned if each.before.node in named and each.start.state is NodeState.SKIPPED]
     if skipped:
         names = _listed(each.before.name for each in skipped)
@@ -145,7 +154,7 @@ def _unknown(names: Sequence[str], known: Collection[str]) -> Iterator[Detail]:
             yield Detail(pointer=f"/from_nodes/{index}", message=message)
 
 
-def _check(graph: StoredGraph, again: Collection[int], kept: Sequence[EndedNode]) -> None:
+def _check(graph: StoredGraph, again: Collection[int], kept: Sequence[PlannedNode]) -> None:
     if busy := [graph.nodes[number].name for number in sorted(again) if graph.nodes[number].state in _BUSY]:
         raise ConflictError(f"{_listed(busy)} would run again, but has not ended. Retry after its end.")
     if stopping := [node.name for node in kept if node.stops]:
@@ -154,13 +163,22 @@ def _check(graph: StoredGraph, again: Collection[int], kept: Sequence[EndedNode]
         )
 
 
-def _again(graph: StoredGraph, number: int, again: Collection[int]) -> NodeAgain:
-    node, parents = graph.nodes[number], graph.parents[number]
+def start_again(
+    graph: StoredGraph, node: PlannedNode, again: Collection[int], reason: WorkflowReason | None = None
+) -> NodeAgain:
+    """Return how a node starts again, if its parents in `again` have not ended."""
+    counts = parent_counts(graph, node.node, again)
+    is_open = counts.open_parents > 0
+    start = NodeStart(NodeState.WAITING) if is_open else decide(node.run_if, counts.failed_parents, reason)
+    return NodeAgain(before=node, start=start, open_parents=counts.open_parents, failed_parents=counts.failed_parents)
+
+
+def parent_counts(graph: StoredGraph, number: int, again: Collection[int]) -> ParentCounts:
+    """Count the parents of a node, if its parents in `again` have not ended."""
+    parents = graph.parents[number]
     reported = [graph.nodes[each] for each in parents if each not in again and graph.nodes[each].has_reported(number)]
-    open_parents = len(parents) - len(reported)
     failed = sum(not went_well(parent.state, parent.reason) for parent in reported)
-    start = NodeStart(NodeState.WAITING) if open_parents else decide(node.run_if, failed, None)
-    return NodeAgain(before=node, start=start, open_parents=open_parents, failed_parents=failed)
+    return ParentCounts(number, len(parents) - len(reported), failed)
 
 
 def _listed(names: Iterable[str]) -> str:

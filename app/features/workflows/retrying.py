@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, TextClause
 
 from app.features.workflows.node_list import EDGES
-from app.features.workflows.retry_plan import EndedNode, NodeAgain, RetryPlan, RetryRequest, StoredGraph, plan_retry
+from app.features.workflows.retry_plan import NodeAgain, PlannedNode, RetryPlan, RetryRequest, StoredGraph, plan_retry
 from app.features.workflows.status_changes import RETRIED, StatusChange, record_event, recorded
 from app.features.workflows.step import StepOvertakenError
 from app.features.workflows.workflow_creation import NODES_AT_ONCE
@@ -25,9 +25,12 @@ from schema.states import FINAL_OF_WORKFLOW, NodeState, WorkflowStatus
 MAX_TRIES = 20
 
 # A workflow that is being deleted has a negative revision.
-_WORKFLOW = "SELECT workflow_id, status, revision FROM workflows WHERE workflow_id = :workflow_id AND revision >= 0"
+_WORKFLOW = """
+    SELECT w.workflow_id, w.status, w.revision,
+           EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = w.workflow_id AND n.is_reopened) AS is_marked
+      FROM workflows AS w WHERE w.workflow_id = :workflow_id AND w.revision >= 0"""
 FIND = statement("workflows.find_for_retry", _WORKFLOW)
-LOCK = statement("workflows.lock_for_retry", _WORKFLOW + " ORDER BY workflow_id LIMIT 1 FOR UPDATE")
+LOCK = statement("workflows.lock_for_retry", _WORKFLOW + " ORDER BY w.workflow_id LIMIT 1 FOR UPDATE")
 NODES = statement(
     "workflow_nodes.read_for_retry",
     """
@@ -55,7 +58,9 @@ AGAIN = statement(
     RETURNING n.node
     """,
 )
-# The deadline counts from the retry. Workflows of an earlier release lack `deadline_ms`.
+# Workflows of an earlier release lack `deadline_ms`.
+NEW_DEADLINE = "now() + COALESCE(deadline_ms * INTERVAL '1 millisecond', deadline_at - created_at)"
+# A node that runs again after a manual retry of its execution comes first.
 RESTART = statement(
     "workflows.restart",
     """
@@ -64,10 +69,12 @@ RESTART = statement(
            open_nodes = open_nodes + CAST(:opened AS BIGINT), running = running - CAST(:uncounted AS BIGINT),
            succeeded = succeeded - CAST(:succeeded AS BIGINT), failed = failed - CAST(:failed AS BIGINT),
            cancelled = cancelled - CAST(:cancelled AS BIGINT), skipped = skipped - CAST(:skipped AS BIGINT),
-           deadline_at = now() + COALESCE(deadline_ms * INTERVAL '1 millisecond', deadline_at - created_at)
+           deadline_at = {deadline}
      WHERE workflow_id = :workflow_id AND revision = :revision
+       AND NOT EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id AND n.is_reopened)
     RETURNING revision
     """,
+    deadline=NEW_DEADLINE,
 )
 
 
@@ -112,19 +119,31 @@ def _plan(
             f"The workflow {workflow_id!r} is {status}: only an ended or paused workflow can be retried. Pause it, or "
             "wait for its end."
         )
-    nodes = [EndedNode.from_row(each) for each in connection.execute(NODES, key)]
-    edges = ((edge.parent, edge.child) for edge in connection.execute(EDGES, key))
-    return row, plan_retry(StoredGraph.of(nodes, edges), status, wanted)
+    if row.is_marked:
+        raise ConflictError(f"An execution of the workflow {workflow_id!r} was retried, and runs again.")
+    return row, plan_retry(read_graph(connection, workflow_id), status, wanted)
+
+
+def read_graph(connection: Connection, workflow_id: str) -> StoredGraph:
+    """Read the nodes and edges of a workflow."""
+    key = {"workflow_id": workflow_id}
+    nodes = [PlannedNode.from_row(each) for each in connection.execute(NODES, key)]
+    return StoredGraph.of(nodes, ((edge.parent, edge.child) for edge in connection.execute(EDGES, key)))
 
 
 def _restart(connection: Connection, row: Row[Any], plan: RetryPlan, event_id: str, actor: str | None) -> None:
-    for start in range(0, len(plan.again), NODES_AT_ONCE):
-        _reset(connection, row.workflow_id, plan.again[start : start + NODES_AT_ONCE])
+    reset(connection, row.workflow_id, plan.again)
     params = {"workflow_id": row.workflow_id, "revision": row.revision, "status": plan.status.value}
     if not connection.execute(RESTART, params | _counts(plan.again)).all():
         raise StepOvertakenError
     change = StatusChange(row.workflow_id, WorkflowStatus(row.status), plan.status, RETRIED)
     record_event(connection, event_id, change, actor=actor)
+
+
+def reset(connection: Connection, workflow_id: str, again: Sequence[NodeAgain]) -> None:
+    """Let nodes start again; raises StepOvertakenError if a node has changed since it was read."""
+    for start in range(0, len(again), NODES_AT_ONCE):
+        _reset(connection, workflow_id, again[start : start + NODES_AT_ONCE])
 
 
 def _reset(connection: Connection, workflow_id: str, again: Sequence[NodeAgain]) -> None:

@@ -13,7 +13,7 @@ class StepOvertakenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenWorkflow(RowValue):
-    """Row of a workflow that has not ended, except its input."""
+    """Row of a workflow, except its input. It has ended only if nodes are marked, whose executions were retried."""
 
     workflow_id: str
     name: str
@@ -25,6 +25,8 @@ class OpenWorkflow(RowValue):
     open_nodes: int
     running: int
     revision: int
+    is_over: bool
+    is_marked: bool
     trace_context: str | None
     shards: int
     look_ahead_ms: int

@@ -17,13 +17,14 @@ from app.queue.ending import letters
 from app.queue.ending.execution_events import ChangeReason, StateChange, record, recorded
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions.execution_model import OperationResult
+from app.queue.executions.node_retry import mark_retried
 from schema.states import ExecutionStatus, JobStatus, Resolution
 
 LOCK = statement(
     "executions.lock_for_retry",
     """
     SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.queue, e.status, e.attempt_count,
-           e.completed_at
+           e.completed_at, e.idempotency_key
       FROM executions AS e WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY e.execution_id FOR UPDATE
     """,
 )
@@ -161,6 +162,7 @@ def _retry(
     jobs = connection.execute(PAUSED, {"jobs": sorted({row.job_id for row in locked})})
     paused = {row.job_id for row in jobs if row.status == JobStatus.PAUSED}
     refusals = {row.execution_id: resolved.get(row.execution_id) or _refusal(row, attempts, paused) for row in locked}
+    refusals |= mark_retried(connection, [row for row in locked if refusals[row.execution_id] is None])
     rows = [row for row in locked if refusals[row.execution_id] is None]
     retried = [row.execution_id for row in rows]
     if rows:

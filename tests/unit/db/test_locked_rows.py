@@ -81,10 +81,12 @@ WAITS = {
     **dict.fromkeys(
         [
             f"workflow_nodes.{name} workflow_nodes"
-            for name in ("add_items", "reported", "run_again", "take_reports", "write")
+            for name in ["add_items", "recount_parents", "reported", "run_again", "take_reports", "taken_back", "write"]
         ],
         "behind the locked row of their workflow; only settlements lock other nodes of it, which no step changes",
     ),
+    "workflow_nodes.lock_of_items workflow_nodes": CHUNK,
+    "workflow_nodes.mark_retried workflow_nodes": CHUNK,
     "workflow_nodes.settle workflow_nodes": CALLED,
     "workflows.lock_endpoints endpoints": REQUEST,
 }

@@ -12,6 +12,8 @@ from app.features.workflows.handlers import WORKFLOWS
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
+from app.queue.ending.handler import Handler
+from app.queue.ending.letters import DeadLetter
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, DeliveryError
@@ -66,9 +68,9 @@ def end(database: Database, claimed: Sequence[Claim], verdict: Verdict | None = 
     return [completion.attempt_id for completion in ended]
 
 
-def handle(database: Database, event_ids: Sequence[str]) -> set[str]:
-    """Handle completion events; returns the workflows to advance."""
-    done = OutboxProcessor(database, handlers=[WORKFLOWS]).handle(event_ids)
+def handle(database: Database, event_ids: Sequence[str], *others: Handler) -> set[str]:
+    """Handle completion events, also by other handlers; returns the workflows to advance."""
+    done = OutboxProcessor(database, handlers=[*others, WORKFLOWS]).handle(event_ids)
     return {key for _, key in done.follow_ups}
 
 
@@ -123,6 +125,10 @@ def states(database: Database, workflow_id: str) -> dict[str, str]:
         for row in nodes(database, workflow_id)
         if not row.item
     }
+
+
+def letters(database: Database) -> list[DeadLetter]:
+    return [DeadLetter.from_row(row) for row in database.fetch(text("SELECT * FROM dead_letters"))]
 
 
 def workflow(database: Database, workflow_id: str) -> Row[Any]:
