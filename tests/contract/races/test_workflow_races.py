@@ -21,13 +21,10 @@ from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, Pair, pair
 from tests.contract.races.mortal import Mortal, chores
 from tests.contract.races.racing import strip_locks
+from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
 NODES = [job("a"), job("b"), job("c", "a", "b"), job("d", "a", "b")]
 Bodies = Callable[[list[str]], Sequence[Body]]
-LEVELS = ["read committed", "serializable"]
-TABLES = ["execution_ends", "attempts", "executions", "jobs", "workflow_edges", "workflow_nodes", "workflows"]
-MAX_ORDERS = 400
-MAX_CHOICES = 200
 SOUND = {"status": "RUNNING", "open_nodes": 2, "running": 2, "succeeded": 2, "jobs": 4, "reporting": 0, "started": 2}
 FACTS = text(
     """
@@ -58,12 +55,6 @@ def two_ends(database: Database) -> tuple[str, list[str]]:
 
 def facts(database: Database, workflow_id: str) -> dict[str, Any]:
     return database.fetch(FACTS, {"id": workflow_id})[0]._asdict()
-
-
-def outbox(event_ids: Sequence[str], database: Database) -> None:
-    """Handle events, and advance their workflows, as the outbox thread of a worker does."""
-    for workflow_id in flows.handle(database, event_ids):
-        flows.advance(database, workflow_id)
 
 
 def breach(database: Database, sides: Pair, seed: int, bodies: Bodies) -> str:

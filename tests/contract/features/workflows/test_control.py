@@ -5,28 +5,21 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import Workflows, chores, control, handlers
-from app.kernel.config import Settings
+from app.features.workflows import chores, control, handlers
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError
 from app.kernel.formats import EPOCH
 from app.queue.executions.execution_cancellation import cancel_execution
 from app.queue.executions.execution_pruning import expired
-from app.scheduler.chore import ChoreContext, Counts
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
-from tests.contract.races.racing import never
+from tests.contract.features.workflows.workflow_chores import run_chore
 
 
 @pytest.fixture(autouse=True)
 def _worker(database: Database) -> None:
     flows.register(database)
-
-
-def run_chore(database: Database, name: str = "workflows") -> Counts:
-    context = ChoreContext(database, Settings(), hint=lambda _queue: None, stopping=never)
-    return next(chore for chore in Workflows().chores(context) if chore.name == name).run()
 
 
 def handle_all(database: Database) -> None:

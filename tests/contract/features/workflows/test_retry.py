@@ -13,7 +13,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError, InvalidRequestError, WorkflowNotFoundError
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import body, gate, job
-from tests.contract.features.workflows.test_control import run_chore
+from tests.contract.features.workflows.workflow_chores import run_chore
 
 FAILED = RetryRequest(failed=True)
 COUNTS = ("open_nodes", "running", "succeeded", "failed", "cancelled", "skipped")
