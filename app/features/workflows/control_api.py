@@ -1,5 +1,6 @@
 """/workflows: cancel, pause, resume and retry workflows."""
 
+from functools import partial
 from typing import Any
 
 from app.features.workflows import control, retrying
@@ -10,7 +11,7 @@ from app.features.workflows.schemas import CancelWorkflowQuery, WorkflowViewSche
 from app.features.workflows.workflow_requests import advance
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.web.http.conditions import actor
-from app.web.http.idempotent_requests import event_id
+from app.web.http.idempotent_requests import after_commit, event_id
 from app.web.services import services
 
 
@@ -69,8 +70,7 @@ def retry(body: dict[str, Any], workflow_id: str) -> dict[str, Any]:
     if dry_run:
         return retry_shape(workflow_id, retrying.preview(database, workflow_id, wanted), dry_run=True)
     plan = retrying.retry(database, workflow_id, wanted, actor=actor().name)
-    database.commit_jointly()  # steps are transactions of their own
-    advance(workflow_id)
+    after_commit(partial(advance, workflow_id))  # steps are transactions of their own
     return retry_shape(workflow_id, plan, dry_run=False)
 
 

@@ -14,7 +14,7 @@ from flask import Response, current_app, g, request
 
 from app.kernel import idempotency, ids
 from app.kernel.errors import IdempotencyKeyReusedError
-from app.kernel.function_types import AnyFunction
+from app.kernel.function_types import AnyFunction, Call
 from app.kernel.idempotency import KEPT_HOURS, KeyedRequest, StoredAnswer
 from app.web.http.body import PARSER, invalid
 from app.web.services import holding_hints, services
@@ -59,6 +59,18 @@ def event_id() -> str:
     return ids.event_id() if request_id is None else f"evt_{request_id.removeprefix('req_')}"
 
 
+def after_commit(work: Call) -> None:
+    """Run work after the commit of this request's change and of the answer to its key; at once without a key.
+
+    If the process dies or the answer of the commit is lost, the work is lost: another process has to find it.
+    """
+    later: list[Call] | None = g.get("after_commit")
+    if later is None:
+        work()
+    else:
+        later.append(work)
+
+
 def keyed(view: AnyFunction, *, takes_body: bool) -> AnyFunction:
     """Wrap a view to run once per Idempotency-Key of an API key; its answer is stored with the key."""
 
@@ -69,7 +81,11 @@ def keyed(view: AnyFunction, *, takes_body: bool) -> AnyFunction:
             return view(**path)
         wanted = KeyedRequest(g.api_key.key_id, key, _fingerprint(takes_body=takes_body), ids.request_id())
         with holding_hints() as hints:
-            return services().database.transact_jointly(partial(_first_or_again, view, wanted, hints, path))
+            later = g.after_commit = list[Call]()
+            answer = services().database.transact_jointly(partial(_first_or_again, view, wanted, hints, path))
+            for work in later:
+                work()
+        return answer
 
     return once
 
@@ -77,6 +93,7 @@ def keyed(view: AnyFunction, *, takes_body: bool) -> AnyFunction:
 def _first_or_again(view: AnyFunction, wanted: KeyedRequest, hints: set[Any], path: Mapping[str, Any]) -> Response:
     """Return the stored answer or run the view; raises IdempotencyKeyReusedError if the requests differ."""
     hints.clear()  # left by an earlier run that was rolled back
+    g.after_commit.clear()
     database = services().database
     taken = idempotency.take(database, wanted)
     if not hmac.compare_digest(taken.fingerprint, wanted.fingerprint):

@@ -9,6 +9,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem
 from tests.integration.command_line import Cli
+from tests.integration.lost_answers import lose_answer_of_next_commit
 
 GATES = [{"name": "a"}, {"name": "b", "after": ["a"]}, {"name": "c", "after": ["b"]}]
 
@@ -51,6 +52,25 @@ def test_nodes_run_again_at_once(registered: Api, workflow_id: str) -> None:
         "RETRIED",
     )
     assert registered.get(f"/workflows/{workflow_id}").json["status"] == "SUCCEEDED"
+
+
+@pytest.mark.own_faults
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_nodes_run_again_once_if_the_answer_of_the_commit_is_lost(
+    registered: Api, database: Database, monkeypatch: pytest.MonkeyPatch, workflow_id: str, is_lost: bool
+) -> None:
+    if is_lost:
+        lose_answer_of_next_commit(database, monkeypatch)
+    for is_replay in (None, "true"):
+        done = registered.post(
+            f"/workflows/{workflow_id}/retry", {"from_nodes": ["b"]}, headers={"Idempotency-Key": "k"}
+        )
+        assert (done.status_code, done.json) == (200, answer(workflow_id, dry_run=False))
+        assert done.headers.get("Idempotency-Replayed") == is_replay
+    nodes = registered.get(f"/workflows/{workflow_id}/nodes").json["items"]
+    assert [(node["name"], node["run"]) for node in nodes] == [("a", 1), ("b", 2), ("c", 2)]
+    # A scheduler makes the steps that a lost answer leaves.
+    assert registered.get(f"/workflows/{workflow_id}").json["status"] == ("RUNNING" if is_lost else "SUCCEEDED")
 
 
 @pytest.mark.parametrize(
