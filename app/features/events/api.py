@@ -151,7 +151,7 @@ def list_(query: dict[str, Any]) -> Any:
             if wanted.wants(event):
                 items.append(event)
                 if len(items) == query["limit"]:
-                    return _page(items, event.place)
+                    return _page(items, event.position)
         after = page.up_to
         if page.is_end:
             break
@@ -169,18 +169,18 @@ def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: 
         if "since" in query:
             return EventPosition(_since(query["since"], now))
         return EventPosition(horizon if streams else EPOCH)
-    place = EventPosition.parse(text)
-    if place is None:
+    position = EventPosition.parse(text)
+    if position is None:
         raise invalid([{"pointer": LAST_EVENT_ID if given else "after", "message": _PLACE}])
     kept = timedelta(days=services().settings.retention_days)
-    if place.at < horizon - kept:
+    if position.at < horizon - kept:
         raise EventsExpiredError("The events after `after` were deleted. Use the id of a later event, or `since`.")
-    if place.at > now + MAX_AHEAD:
+    if position.at > now + MAX_AHEAD:
         raise EventsExpiredError(
             f"The event `after` is ahead of the database's clock ({rfc3339(now)}): the clock was set back, or the id "
             "is invalid. Start again, with `since`."
         )
-    return place
+    return position
 
 
 def _since(since: datetime, now: datetime) -> datetime:

@@ -85,7 +85,7 @@ GROUPS = frozenset(kind.group for kind in EventKind)
 class Event:
     """A change; `subject` is the worker, the target of the breaker, or the name of the definition or workflow."""
 
-    place: EventPosition
+    position: EventPosition
     kind: EventKind
     at: datetime
     endpoint: str | None
@@ -99,7 +99,7 @@ class Event:
     def shape(self) -> dict[str, Any]:
         """Return the event as answered, ready for JSON."""
         return {
-            "event_id": str(self.place),
+            "event_id": str(self.position),
             "kind": self.kind.value,
             "at": rfc3339(self.at),
             "endpoint": self.endpoint,
@@ -112,7 +112,7 @@ class Event:
 
     def message(self) -> bytes:
         """Write the event for a stream; its JSON contains no line feed, so it fits into one line."""
-        return f"id: {self.place}\nevent: {self.kind}\ndata: {compact_json(self.shape())}\n\n".encode()
+        return f"id: {self.position}\nevent: {self.kind}\ndata: {compact_json(self.shape())}\n\n".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +143,11 @@ class EventFilter:
         return frozenset(kind.partition(".")[0] for kind in self.kinds) or GROUPS
 
 
-def beginning(place: EventPosition) -> bytes:
+def beginning(position: EventPosition) -> bytes:
     """Write the start of a stream, with an id: a client that loses the connection early continues from there."""
-    return f"retry: {RETRY_MS}\nid: {place}\n\n".encode()
+    return f"retry: {RETRY_MS}\nid: {position}\n\n".encode()
 
 
-def heartbeat(place: EventPosition) -> bytes:
+def heartbeat(position: EventPosition) -> bytes:
     """Write a heartbeat of a stream with its position; clients see no event in it."""
-    return f"id: {place}\n\n".encode()
+    return f"id: {position}\n\n".encode()

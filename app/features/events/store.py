@@ -125,11 +125,11 @@ def params_of(
 
 def _event(row: Row[Any]) -> Event:
     details, workflow_id = row.details, row.belongs_to if row.source == "w" else None
-    if row.source != "w" and (place := NodeKey.parse(row.belongs_to)) is not None:
-        workflow_id = place.workflow_id
-        details = {**details, "node": place.node, "item": place.item, "run": place.run}
+    if row.source != "w" and (node := NodeKey.parse(row.belongs_to)) is not None:
+        workflow_id = node.workflow_id
+        details = {**details, "node": node.node, "item": node.item, "run": node.run}
     return Event(
-        place=EventPosition(row.at, row.source, row.key),
+        position=EventPosition(row.at, row.source, row.key),
         kind=EventKind(row.kind),
         at=row.at,
         endpoint=row.endpoint,

@@ -26,10 +26,12 @@ class Subscription:
 class Stream:
     """Connection to a client; used by the thread of the streams only, never blocks."""
 
-    def __init__(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool, ends_at: float) -> None:
-        self.wanted = asked.wanted
-        self.place = asked.after
-        self.key_id = asked.key_id
+    def __init__(
+        self, subscription: Subscription, sock: socket.socket, over: Over, *, chunked: bool, ends_at: float
+    ) -> None:
+        self.wanted = subscription.wanted
+        self.position = subscription.after
+        self.key_id = subscription.key_id
         self.sock = sock
         self.ends_at = ends_at
         self.is_ending = False
@@ -66,9 +68,9 @@ class Stream:
                 return False
             if self.wanted.wants(event):
                 self.put(written)
-                self.place = event.place
+                self.position = event.position
         self.waits_for_room = False
-        self.place = up_to
+        self.position = up_to
         return True
 
     def put(self, data: bytes) -> None:

@@ -39,18 +39,18 @@ def serve(database: Database, streams: Iterable[Stream]) -> bool:
     """
     # The latest position first: streams that are up to date do not wait for streams that are far behind.
     waiting: dict[EventPosition, list[Stream]] = {}
-    for stream in sorted(streams, key=attrgetter("place.at"), reverse=True):
+    for stream in sorted(streams, key=attrgetter("position.at"), reverse=True):
         if stream.has_room:
-            waiting.setdefault(stream.place, []).append(stream)
+            waiting.setdefault(stream.position, []).append(stream)
     until = events_store.horizon(database) if waiting else EPOCH
     for _ in range(MAX_READS):
         if not waiting:
             return False
-        place = next(iter(waiting))
-        group = waiting.pop(place)
+        position = next(iter(waiting))
+        group = waiting.pop(position)
         groups = frozenset().union(*(stream.wanted.groups for stream in group))
         labelled = any(stream.wanted.labels for stream in group)
-        page = events_store.read(database, place, until, groups, labelled=labelled)
+        page = events_store.read(database, position, until, groups, labelled=labelled)
         written = [(event, event.message()) for event in page.events]
         with_room = [stream for stream in group if stream.put_events(written, page.up_to)]
         if not page.is_end and with_room:
@@ -70,12 +70,12 @@ class Streams(BackgroundThread):
         self._lock = threading.Lock()
         self._new: deque[Stream] = deque()
         self._streams: dict[Stream, int] = {}  # with the selector events that each waits for
-        self._poll_at = self._beat_at = self._keys_at = 0.0
+        self._poll_at = self._heartbeat_at = self._keys_at = 0.0
 
-    def open(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool) -> None:
+    def open(self, subscription: Subscription, sock: socket.socket, over: Over, *, chunked: bool) -> None:
         """Start sending to a client after the head of its response; `over` is called at the end."""
         ends_at = time.monotonic() + random.uniform(*LIFETIME_SECONDS)
-        stream = Stream(asked, sock, over, chunked=chunked, ends_at=ends_at)
+        stream = Stream(subscription, sock, over, chunked=chunked, ends_at=ends_at)
         with self._lock:
             if not self.stopping.is_set():
                 self.ensure_started()
@@ -107,13 +107,13 @@ class Streams(BackgroundThread):
             selector.register(self._reader, selectors.EVENT_READ)
             while not self.stopping.is_set():
                 try:
-                    self._turn(selector)
+                    self._step(selector)
                 except Exception:
                     log.exception("unexpected error in te-streams; continuing")
                     self.stopping.wait(TROUBLE_SECONDS)
             self._finish(selector)
 
-    def _turn(self, selector: selectors.BaseSelector) -> None:
+    def _step(self, selector: selectors.BaseSelector) -> None:
         self._take_new(selector)
         rest = max(0.0, self._poll_at - time.monotonic()) if self._streams else None
         for ready, events in selector.select(rest):
@@ -149,13 +149,13 @@ class Streams(BackgroundThread):
         except TaskExecutorError as error:
             log.debug("cannot read events: %s", error.explained)
             self._poll_at = time.monotonic() + TROUBLE_SECONDS
-        beats = now >= self._beat_at
-        self._beat_at = now + HEARTBEAT_SECONDS if beats else self._beat_at
+        is_heartbeat_due = now >= self._heartbeat_at
+        self._heartbeat_at = now + HEARTBEAT_SECONDS if is_heartbeat_due else self._heartbeat_at
         for stream in tuple(self._streams):
             if now >= stream.ends_at:
                 stream.end()
-            elif beats and stream.is_drained:
-                stream.put(heartbeat(stream.place))
+            elif is_heartbeat_due and stream.is_drained:
+                stream.put(heartbeat(stream.position))
             self._send(selector, stream, now)
 
     def _send(self, selector: selectors.BaseSelector, stream: Stream, now: float) -> None:

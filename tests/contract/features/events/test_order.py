@@ -83,7 +83,7 @@ def test_events_of_one_instant_are_read_page_by_page_and_by_the_index(database: 
     kinds = Counter[EventKind]()
     while True:
         page = events_store.read(database, position, until, {"attempt"}, limit=BATCH_SIZE - 1)
-        keys += [(event.at, event.place.key) for event in page.events]
+        keys += [(event.at, event.position.key) for event in page.events]
         kinds.update(event.kind for event in page.events)
         position = page.up_to
         if page.is_end:
@@ -158,5 +158,5 @@ def test_position_is_parsed_from_its_text(database: Database) -> None:
     (event,) = eventually(
         lambda: events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), GROUPS).events
     )
-    assert EventPosition.parse(str(event.place)) == event.place
+    assert EventPosition.parse(str(event.position)) == event.position
     assert event.kind is EventKind.CATALOGUE_CHANGED

@@ -118,7 +118,7 @@ def test_reader_far_behind_gets_all_events_in_portions_and_each_once(many: Datab
     while serve(many, [behind.stream]):
         pass
     assert behind.stream.is_drained, "there are no further events"
-    elsewhere.stream.put(heartbeat(elsewhere.stream.place))
-    assert elsewhere.stream.place.at > EPOCH, "the position moves past events that do not match"
+    elsewhere.stream.put(heartbeat(elsewhere.stream.position))
+    assert elsewhere.stream.position.at > EPOCH, "the position moves past events that do not match"
     behind.close()
     elsewhere.close()
