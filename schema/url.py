@@ -27,7 +27,7 @@ def database_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise ValueError(_FORM) from None
-    if "@" in (url.host or ""):
+    if "@" in (url.host or ""):  # left over from an @ in the password that is not encoded
         raise ValueError(_FORM)
     driver = _DRIVERS.get(url.drivername)
     if driver is None:

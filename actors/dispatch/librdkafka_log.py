@@ -1,4 +1,4 @@
-"""Log of librdkafka, as lines of ours."""
+"""Log of librdkafka, in the log of this process."""
 
 import logging
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class LibrdkafkaLog:
-    """Writes librdkafka's log into our log, without secrets.
+    """Logger for confluent-kafka's Producer: writes librdkafka's lines into the log of this process, without secrets.
 
     Lost and refused connections appear several times a second while a broker is unreachable, and each attempt reports
     them anyway: their level is DEBUG.
@@ -23,5 +23,6 @@ class LibrdkafkaLog:
         text = form % arguments if arguments else form
         for scrubber in self._scrubbers:
             text = scrubber.text(text)
+        # confluent-kafka passes librdkafka's facility first.
         is_noise = bool(arguments) and arguments[0] in {"FAIL", "ERROR"}
         log.log(logging.DEBUG if is_noise else level, "librdkafka: %s", text)

@@ -41,8 +41,7 @@ _REDIS_STREAM = {
     "timeout_ms": 3000,
 }
 
-
-# Mail, Slack, Teams and ntfy differ from this webhook only in their URLs.
+# A webhook, by the scheme json. Mail, Slack, Teams and ntfy differ from this webhook only in their URLs.
 _NOTIFICATION = {
     "url": "json://{{config.receiver}}" + PEOPLE_PATH,
     "title": "{{input.order_id}}",
@@ -60,13 +59,12 @@ def definitions(targets: LocalTargets, secret: str) -> list[Definition]:
         "redis_url": targets.valkey.url,
         "stream": STREAM,
     }
-    token = "a token, used as {{secret.…}} and never shown again"
     return [
         Definition(
             "/payload-specs", {"name": SPEC, "schema": _ORDER_SCHEMA}, "a JSON Schema that each job's input must match"
         ),
         Definition("/configs", {"name": CONFIG, "values": config}, "addresses, used as {{config.…}}"),
-        Definition("/secrets", {"name": SECRET, "value": secret}, token),
+        Definition("/secrets", {"name": SECRET, "value": secret}, "token, used as {{secret.…}} and never shown again"),
         _http("demo-http", RECEIVER_PATH, f"HTTP: POST {RECEIVER_PATH}"),
         _http("demo-http-flaky", FLAKY_PATH, "HTTP that fails once: to see a retry"),
         endpoint(EndpointType.KAFKA, "demo-kafka", _KAFKA, f"Kafka topic {TOPIC}", **_COMMON),

@@ -81,7 +81,7 @@ _SETTLED = settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETR
 # Only rows that still match (execution, worker, attempt, RUNNING) are updated, and all other writes of the statement
 # depend on these rows: a completion that has lost its claim writes nothing. A request to cancel replaces a retry by the
 # end. The end of an attempt is computed backwards from the database's current clock, so it is late rather than early,
-# and a fixed delay never starts too early. For COALESCE see CLAIM.
+# and a fixed delay never starts too early. For COALESCE see `app.queue.claiming.arms`.
 COMPLETE = hot_statement("executions.complete", _TEXT.format(of_end="", settled=_SETTLED, put=""))
 
 # For batches with a completion event that may have a subscriber. `put` reads the final state of each row.
@@ -181,7 +181,7 @@ def complete(
 
 
 def subscribed(completions: Sequence[Completion]) -> list[Completion]:
-    """Return the completions that may leave a row with the attempt's id in the outbox: few of most batches."""
+    """Return the completions that may have written a completion event, whose id is the attempt's; usually few."""
     return [
         c
         for c in completions

@@ -26,7 +26,7 @@ _WITH_EXECUTION = tables.jobs.outerjoin(
     tables.executions, and_(_E.job_id == _J.job_id, _E.idempotency_key == _J.idempotency_key)
 )
 
-
+# Without the join, whose outer side cannot be locked.
 LOCK = statement("jobs.lock", "SELECT job_id, now() AS now FROM jobs WHERE job_id = :job_id FOR UPDATE")
 
 

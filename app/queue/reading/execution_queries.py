@@ -20,7 +20,7 @@ from schema.states import ExecutionStatus
 
 _E, _A, _J = tables.executions.c, tables.attempts.c, tables.jobs.c
 
-# An attempt without a stored error may have been delivered.
+# Start of the first failed attempt that may have been delivered, as one without a stored error may have been.
 UNCERTAIN = statement(
     "executions.uncertain",
     """
@@ -30,6 +30,7 @@ UNCERTAIN = statement(
     """,
 )
 
+# Outcome of a message in each channel, from the error of one failed attempt.
 CHANNELS = statement(
     "executions.channels",
     """
@@ -37,6 +38,7 @@ CHANNELS = statement(
      WHERE execution_id = :execution_id AND attempt_number = :attempt AND status = 'FAILED'
     """,
 )
+
 # An open execution has neither output nor error: a failed attempt may be retried.
 RESULT = statement(
     "executions.result",
@@ -52,7 +54,7 @@ RESULT = statement(
     """,
 )
 
-# The latest attempt that has ended: the current one of a RUNNING execution has no row yet.
+# Number of the latest attempt that has ended: the current attempt of a RUNNING execution has no row yet.
 _ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, BigInteger)), else_=cast(0, BigInteger))
 _WITH_LAST_ATTEMPT = tables.executions.outerjoin(
     tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)

@@ -12,7 +12,7 @@ from app.catalog.specs.spec_fields import DescribedValue, rule_of
 
 
 class AnyOf(fields.Dict):
-    """Object with one of several schemas; a request needs any object here, and the catalog validates it."""
+    """Object with one of several schemas; accepts any object of a request, which the catalog validates later."""
 
     def __init__(self, *shapes: Schema, **options: Any) -> None:
         super().__init__(**options)
@@ -43,7 +43,7 @@ class CheckedObject(AnyOf):
 
 
 def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> Mapping[str, Any]:
-    """Extend apispec's description of a field; called as a method of its converter."""
+    """Extend `ret`, apispec's description of a field; apispec calls it as a method of its converter."""
     if isinstance(field, AnyOf):
         ret.pop("type")
         ret.pop("additionalProperties")
