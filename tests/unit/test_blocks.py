@@ -22,6 +22,7 @@ BLOCKS = {
     "how-to/backup.md": [BACKUP] * 6,
     "how-to/bulk.md": [STACK],
     "how-to/callbacks.md": [STACK, "tests/unit/features/callbacks/test_callbacks_page.py"],
+    "how-to/canvas.md": ["tests/integration/caller/test_workflows_page.py"] * 7,
     "how-to/celery.md": [STACK],
     "how-to/docker.md": [PAGES] * 3,
     "how-to/extend.md": ["tests/integration/test_extend_page.py"] * 12,
@@ -35,7 +36,7 @@ BLOCKS = {
     "how-to/systemd.md": [DEBIAN] * 5,
     "how-to/tls.md": [DEBIAN],
     "how-to/upgrade.md": [DEBIAN],
-    "how-to/workflows.md": ["tests/integration/caller/test_workflows_page.py"] * 6,
+    "how-to/workflows.md": ["tests/integration/caller/test_workflows_page.py"] * 5,
     "how-to/test-your-code.md": [INSTALLS, *["tests/acceptance/dev/test_testing_plugin.py"] * 3],
     "how-to/testing.md": ["tests/integration/test_testing_page.py"] * 4,
 }
