@@ -125,6 +125,12 @@ class Target:
                 self._forget_results()
             return True
 
+    def forget(self) -> None:
+        """Forget the results that are not written, and for how long the receiver asked to wait."""
+        with self._lock:
+            self.wait_until = 0.0
+            self._forget_results()
+
     def turn(self, now: float) -> None:
         """Begin a new slot when the current slot is over."""
         if self.is_open:

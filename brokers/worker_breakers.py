@@ -50,6 +50,7 @@ class WorkerBreakers:
         self._targets: dict[str, Target] = {}
         self._standings: Mapping[str, StoredBreaker] = {}  # open, half-open and watched breakers, as last read
         self._lock = threading.Lock()
+        self._beating = threading.Lock()
 
     def of(self, endpoint: str, name: str, stored: Any) -> Target:
         """Return the target of that name with the breaker for an endpoint's stored settings."""
@@ -88,8 +89,18 @@ class WorkerBreakers:
                 if target.learn(standing, self._worker_id):
                     self.change = object()
 
+    def forget_results(self) -> None:
+        """Forget the results of this process that are not written, and for how long receivers asked it to wait."""
+        with self._beating, self._lock:
+            for target in self._targets.values():
+                target.forget()
+
     def beat(self) -> None:
         """Read all breakers, write results and change breakers; after UnavailableError results may be lost."""
+        with self._beating:
+            self._beat()
+
+    def _beat(self) -> None:
         self.poll()
         now = time.monotonic()
         with self._lock:

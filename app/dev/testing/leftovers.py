@@ -16,6 +16,7 @@ TABLES = tuple(table.name for table in reversed(metadata.sorted_tables) if table
 def delete(clock: MovedClock) -> list[str]:
     """Delete the leftovers in one transaction; return the executions among them, which a worker may still deliver."""
     with clock.transaction():
+        clock.count_clear()
         for name in TABLES[: TABLES.index("executions")]:
             clock.run(f"DELETE FROM {name}")
         executions = [row[0] for row in clock.rows("DELETE FROM executions RETURNING execution_id")]

@@ -24,7 +24,8 @@ from app.scheduler.chore import ChoreContext
 from app.scheduler.chore_plan import plan
 from app.scheduler.outbox_chore import Outbox
 
-_WORKER = ("dramatiq", "actors", "app.dev.testing.moved_limits", "--processes", "1", "--threads", "4")
+_MOVED = ("app.dev.testing.moved_limits", "app.dev.testing.forgotten_results")
+_WORKER = ("dramatiq", "actors", *_MOVED, "--processes", "1", "--threads", "4")
 _COMMANDS = programs.whole(_WORKER)
 # Of a completion that a worker writes between two of the deletions.
 _RACES = (errors.ForeignKeyViolation, errors.DeadlockDetected)

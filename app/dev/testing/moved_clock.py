@@ -13,8 +13,8 @@ import psycopg2
 
 _SCHEMA = """
 CREATE SCHEMA te_clock;
-CREATE TABLE te_clock.moved (shift interval NOT NULL);
-INSERT INTO te_clock.moved VALUES ('0');
+CREATE TABLE te_clock.moved (shift interval NOT NULL, clears integer NOT NULL);
+INSERT INTO te_clock.moved VALUES ('0', 0);
 """
 # A STABLE function reads the shift at the start of its statement, a VOLATILE function the shift at its call.
 _FUNCTIONS = {
@@ -82,6 +82,10 @@ class MovedClock:
     def go_back(self) -> None:
         """Return to the machine's time."""
         self.run(_BACK)
+
+    def count_clear(self) -> None:
+        """Count the end of a test, at which workers forget results of deliveries."""
+        self.run("UPDATE te_clock.moved SET clears = clears + 1")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

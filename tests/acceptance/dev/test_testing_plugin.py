@@ -39,7 +39,7 @@ def test_tests_of_the_page_and_of_a_user_pass_on_one_stack(tmp_path: Path) -> No
     shutil.copy(CASES / "cases.py", tmp_path / "test_cases.py")
     done = run(tmp_path, "-p", "project")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "10 passed" in done.stdout
+    assert "12 passed" in done.stdout
     commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
     assert not any("app.dev.testing" in command for command in commands)
 

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from urllib.request import Request, urlopen
 
@@ -69,6 +70,26 @@ def test_retries_breakers_and_rates_follow_the_clock(te, te_clock, deliveries):
     assert len(deliveries.wait(path="/rated")) == 2
     te_clock.advance("1h")
     assert len(deliveries.wait(path="/rated")) == 3
+
+
+def test_worker_keeps_results_while_nothing_fails(te, deliveries):
+    for _ in range(12):
+        te.send(deliveries.url(URL))
+    deliveries.wait(12)
+
+
+def test_results_of_the_test_before_count_in_no_breaker(te, te_stack, deliveries):
+    """With twelve earlier successes, ten failures would not open the breaker."""
+    deliveries.answer(URL, *[500] * 10)
+    for _ in range(10):
+        te.send(deliveries.url(URL))
+    until = time.monotonic() + 20
+    while not list(te.breakers.list(state="open")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(list(te.breakers.list(state="open"))) == 1
+    with psycopg2.connect(te_stack.database_url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT sum(ok), sum(failed) FROM breaker_counts")
+        assert cursor.fetchone() == (0, 10)
 
 
 def test_execution_behind_a_pause_expires(te, te_clock, deliveries):
