@@ -16,7 +16,7 @@ _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 _ISO_DURATION = re.compile(r"P(?=.)(?:([0-9]{1,6})D)?(?:T(?=.)(?:([0-9]{1,7})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?)?")
 _CONSONANT_Y = tuple(f"{letter}y" for letter in "bcdfghklmnprstvz")
-_SINGULAR_VERBS = {"": "", "are": "is", "have": "has", "were": "was"}
+_SINGULAR_VERBS = {"": "", "are": "is", "have": "has", "were": "was", "would": "would"}
 MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 

@@ -19,7 +19,7 @@ NOUNS = (
     "shards slots starts steps successes threads ticks times variables workers workflows"
 )
 # A number that a program computes, and up to two words before a noun in the plural.
-_PLURAL = rf"(?:(?!(?:and|has|holds|rejects|takes) )[a-z-]+ ){{0,2}}(?:more )?(?:{'|'.join(NOUNS.split())})\b"
+_PLURAL = rf"(?:(?!(?:and|has|of|holds|rejects|takes) )[a-z-]+ ){{0,2}}(?:more )?(?:{'|'.join(NOUNS.split())})\b"
 AFTER_VALUE = re.compile(rf" {_PLURAL}")
 IN_LOG_LINE = re.compile(rf"%d {_PLURAL}")
 # A name of a kind of jobs, or a number that is never 1 here.

@@ -143,9 +143,10 @@ def retry(workflow_id: str, names: tuple[str, ...], *, failed: bool, dry_run: bo
     with ready_database() as database:
         plan = retrying.preview(database, workflow_id, wanted)
         if not dry_run:
-            confirm(f"Run {len(plan.again)} nodes of the workflow {workflow_id} again?", yes=yes)
+            confirm(f"Run {numbered(len(plan.again), 'node')} of the workflow {workflow_id} again?", yes=yes)
             plan = retrying.retry(database, workflow_id, wanted, actor=actor().name)
     shown = WorkflowRetrySchema().dump(retry_shape(workflow_id, plan, dry_run=dry_run))
     words = "would run again (dry run)" if dry_run else "run again"
-    line = f"{len(plan.again)} nodes {words}: {', '.join(shown['again'])}; {len(plan.kept)} nodes keep their results"
+    again, kept = numbered(len(plan.again), "node", words), numbered(len(plan.kept), "node", "keep earlier results")
+    line = f"{again}: {', '.join(shown['again'])}; {kept}"
     print_result(shown, line, as_json=as_json)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from app.features.workflows.model import NodeReason, NodeStart, decide, went_well
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, Detail, InvalidRequestError
+from app.kernel.formats import numbered
 from app.kernel.suggestions import did_you_mean
 from schema.states import NodeState, OnFailure, RunIf, WorkflowReason, WorkflowStatus
 
@@ -185,4 +186,4 @@ def _listed(names: Iterable[str]) -> str:
     shown = [*names]
     more = len(shown) - _MAX_NAMED
     listed = ", ".join(repr(name) for name in shown[:_MAX_NAMED])
-    return listed if more <= 0 else f"{listed} and {more:,} more nodes"
+    return listed if more <= 0 else f"{listed} and {numbered(more, 'more node')}"

@@ -109,7 +109,7 @@ def test_retry_needs_the_scope_of_jobs(registered: Api, database: Database, work
 def test_command_retries(workflow_id: str, cli: Cli) -> None:
     assert cli.json("workflows", "retry", workflow_id, "--from", "b", "--dry-run") == answer(workflow_id, dry_run=True)
     lines = cli.run("workflows", "retry", workflow_id, "--from", "b", "--dry-run").stdout
-    assert "2 nodes would run again (dry run): b, c; 1 nodes keep their results" in lines
+    assert "2 nodes would run again (dry run): b, c; 1 node keeps earlier results" in lines
     cli.run("workflows", "retry", workflow_id, "--from", "b", expect=2)
     assert cli.json("workflows", "retry", workflow_id, "--from", "b", "--yes") == answer(workflow_id, dry_run=False)
     cli.run("workflows", "retry", workflow_id, "--from", "b", "--yes", expect=4)
