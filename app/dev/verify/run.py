@@ -250,7 +250,7 @@ class Run:
         yield f"a worker's lease lasts {LEASE_SECONDS:g} s here, so that leases expire even in a short run"
         yield from self._injector.notes()
         yield f"connections of the reader of events: {self._events.connections}"
-        yield f"workflows: {len(evidence.workflows.rows):,}, with {len(evidence.workflows.jobs):,} jobs"
+        yield f"workflows: {len(evidence.workflows.rows):,}; their jobs: {len(evidence.workflows.jobs):,}"
         if self._workload.pauses:
             yield f"pauses and resumes of repeating jobs: {self._workload.pauses:,}"
         if self._options.database_url is not None:
