@@ -28,15 +28,16 @@ class Promoter:
         new_mark = partial(LowWater, pace=context.scan_pace)
         self._marks: dict[int, LowWater] = defaultdict(new_mark)  # by shard
         self._named_at = -math.inf
+        self._has_paused_jobs = False  # by the newest answer to a promotion
 
     def promote(self) -> Counts:
-        """Queue all PENDING executions within the look-ahead, and hold the retries of paused jobs."""
+        """Queue all PENDING executions within the look-ahead, and hold the retries of paused jobs if any job is."""
         counts = counts_so_far()
         for shard in range(self._context.served.count):
             self._context.until_short(partial(self._promote_batch, shard, counts))
         if time.monotonic() >= self._named_at + self._context.scan_pace.longest_seconds:
             self._name_locked()
-        counts.update(held=on_hold.hold_retries(self._context.database))
+        counts.update(held=on_hold.hold_retries(self._context.database) if self._has_paused_jobs else 0)
         return counts
 
     def _name_locked(self) -> None:
@@ -49,7 +50,7 @@ class Promoter:
 
     def _promote_batch(self, shard: int, counts: Counts) -> int:
         mark, began = self._marks[shard], time.monotonic()
-        queues, seen_up_to = promote(
+        queues, seen_up_to, self._has_paused_jobs = promote(
             self._context.database,
             shard=shard,
             ahead_ms=self._context.ahead_ms,

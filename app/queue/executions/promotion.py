@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import datetime
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
@@ -30,7 +31,8 @@ PROMOTE = hot_statement(
       RETURNING e.queue)
     SELECT counted.queue, counted.promoted,
            (SELECT CASE WHEN count(*) < CAST(:limit AS BIGINT) THEN now() ELSE max(due.run_at) END
-              FROM due) AS seen_up_to
+              FROM due) AS seen_up_to,
+           (SELECT job_id FROM jobs WHERE paused_at IS NOT NULL ORDER BY created_at, job_id LIMIT 1) AS a_paused_job
       FROM (SELECT 1 AS one) AS always
       LEFT JOIN (SELECT queue, count(*) AS promoted FROM promoted GROUP BY queue) AS counted ON true
     """,
@@ -52,13 +54,16 @@ def not_promoted(database: Database, *, shard: int, limit: int) -> list[str]:
     return [row.execution_id for row in database.fetch(NOT_PROMOTED, {"shard": shard, "limit": limit})]
 
 
-def promote(
-    database: Database, *, shard: int, ahead_ms: int, limit: int, since: datetime = EPOCH
-) -> tuple[Counter[str], datetime]:
-    """Queue the PENDING executions of a shard that are due from `since` on and within `ahead_ms`.
+class Promoted(NamedTuple):
+    """Promoted executions by queue, the run_at up to which all were read, and whether any job is paused."""
 
-    Returns their number by queue, and the run_at up to which all were read.
-    """
+    queues: Counter[str]
+    seen_up_to: datetime
+    has_paused_jobs: bool
+
+
+def promote(database: Database, *, shard: int, ahead_ms: int, limit: int, since: datetime = EPOCH) -> Promoted:
+    """Queue the PENDING executions of a shard that are due from `since` on and within `ahead_ms`."""
     rows = database.fetch(PROMOTE, {"shard": shard, "ahead_ms": ahead_ms, "limit": limit, "since": since})
     queues = Counter({row.queue: row.promoted for row in rows if row.queue is not None})
-    return queues, rows[0].seen_up_to
+    return Promoted(queues, rows[0].seen_up_to, rows[0].a_paused_job is not None)

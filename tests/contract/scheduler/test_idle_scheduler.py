@@ -1,0 +1,27 @@
+"""Statements of a scheduler without work, which a second scheduler sends as well."""
+
+from collections import Counter
+
+from sqlalchemy import event
+
+from app.kernel.db import Database
+from app.scheduler.chore_plan import plan
+from tests.contract.scheduler.conftest import context
+
+MAX_PER_SECOND = 11
+
+
+def test_idle_scheduler_sends_few_statements_a_second(database: Database) -> None:
+    """Each chore runs twice: the first run of a process also reads from the start of each index."""
+    counts, rates = Counter[str](), dict[str, float]()
+    chore = ""
+    event.listen(database.engine, "after_cursor_execute", lambda *_call: counts.update([chore]))
+    chores = plan(context(database))
+    for each in chores:
+        each.run()
+    counts.clear()
+    for each in chores:
+        chore = each.name
+        each.run()
+        rates[chore] = counts[chore] / each.every_seconds
+    assert 5 < sum(rates.values()) <= MAX_PER_SECOND, sorted(rates.items(), key=lambda rate: -rate[1])
