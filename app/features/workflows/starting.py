@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.catalog.templates.nodes import template_error
-from app.features.workflows import item_rules, node_jobs, node_rows, variables
+from app.features.workflows import item_rules, node_jobs, node_rows, total_items, variables
 from app.features.workflows.inputs import InputTemplate, compiled
 from app.features.workflows.model import STEP, NodeReason
 from app.features.workflows.node_jobs import NodeJob
@@ -134,7 +134,7 @@ class _StartedNodes:
         self.changed: list[WorkflowNode] = []
         self.jobs: list[NodeJob] = []
         self._step = step
-        self._characters = 0
+        self._characters = self._items = 0
         self._values: Mapping[str, Any] = {}
         self._targets: Mapping[str, CachedEndpoint] = {}
 
@@ -162,6 +162,8 @@ class _StartedNodes:
             connection, self._step.workflow_id, [each for plan in plans for each in plan.templates]
         )
         self._targets = read_targets(connection, set[str]().union(*(plan.endpoints for plan in plans)))
+        if any(plan.list is not None and plan.node.state is NodeState.READY for plan in plans):
+            self._items = total_items.count(connection, self._step.workflow_id)
         for plan in plans:
             if not self._room:
                 break
@@ -198,6 +200,8 @@ class _StartedNodes:
         node, stopping, entries = plan.node, self._step.reason, list[Any]()
         try:
             entries = [*plan.entries(self._values)]
+            if node.state is NodeState.READY and plan.list is not None:
+                self._items = total_items.with_more(self._items, len(entries))
         except TemplateError as error:
             if node.state is NodeState.READY:
                 node.end(NodeState.FAILED, NodeReason.INPUT_UNRESOLVABLE, error.details[0]["message"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.features.workflows import total_items
 from app.kernel.db import Database
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import body, job
@@ -86,3 +87,24 @@ def test_empty_list_succeeds_at_once(database: Database) -> None:
     )
     assert flows.run(database, workflow_id) == [["after"]]
     assert flows.inputs(database, workflow_id) == {"after": {"r": []}}
+
+
+def test_lists_of_a_workflow_have_a_bound_together(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists that begin in one step count, and lists of earlier steps; a node beyond the bound fails and says why."""
+    monkeypatch.setattr(total_items, "MAX_ALL_ITEMS", 10)
+    lists = [job(name, for_each="{{workflow.input.rows}}") for name in ("a", "b")]
+    behind = [job("c", "a", for_each=[1, 2]), job("d", "c", for_each=[1], run_if="all_done")]
+    nodes = [*lists, *behind]
+    workflow_id = flows.create(database, nodes, input={"rows": [1, 2, 3, 4]}, on_failure="continue")
+    flows.run(database, workflow_id)
+    assert flows.states(database, workflow_id) == {
+        "a": "SUCCEEDED",
+        "b": "SUCCEEDED",
+        "c": "SUCCEEDED",
+        "d": "FAILED INPUT_UNRESOLVABLE",
+    }
+    message = next(row.message for row in flows.nodes(database, workflow_id) if row.name == "d")
+    assert message == "The workflow would have more than 10 items: it has 10, and the list 1."
+    together = flows.create(database, nodes, input={"rows": list(range(6))}, on_failure="continue")
+    flows.run(database, together)
+    assert [flows.states(database, together)[name] for name in "ab"] == ["SUCCEEDED", "FAILED INPUT_UNRESOLVABLE"]
