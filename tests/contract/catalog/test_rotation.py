@@ -118,7 +118,7 @@ def test_secret_of_an_unknown_key_is_reported_and_unchanged(many: Database, capl
 def test_process_without_a_key_warns_if_secrets_are_stored(many: Database, caplog: pytest.LogCaptureFixture) -> None:
     rotation.warn_of_unreadable(many, None)
     (line,) = caplog.messages
-    assert f"{COUNT} secrets" in line
+    assert f"secrets that cannot be decrypted ({COUNT})" in line
     assert "is not set" in line
     many.fetch(text("DELETE FROM secrets"))
     rotation.warn_of_unreadable(many, None)
