@@ -71,7 +71,12 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
         features=features,
         publish=GROUP.publish if settings.worker_metrics_addr else None,
     )
-    loop = DeliveryLoop(partial(open_dispatchers, settings))
+    starters = {
+        type_: starter
+        for feature in features
+        for type_, starter in feature.starters(database, process.inboxes.wake).items()
+    }
+    loop = DeliveryLoop(partial(open_dispatchers, settings, starters))
     deliveries = Deliveries(catalog, loop, database, process)
     process.flow.on_pulse(deliveries.follow)
     process.watchdog.watch("delivery loop", loop)

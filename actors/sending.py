@@ -13,7 +13,7 @@ from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.tracing.context import trace_of
 from app.queue.claiming.release import DUE_NOW_MS
-from app.queue.executions.execution_model import Claim, DeliveryError, LogLine, NotSentError
+from app.queue.executions.execution_model import Claim, DeliveryError, HandedOverError, LogLine, NotSentError
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome, refusal
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
@@ -70,6 +70,9 @@ async def deliver(
             verdict = Verdict(ExecutionStatus.SUCCESS, output=prepared.kept(output, MAX_BODY_BYTES, failed=False))
         else:
             verdict = _verdict_on(*refused, claim, prepared)
+    except HandedOverError:
+        attempt.hand_over()
+        return
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see the module docstring
         if (failed := _unsent_or_failed(attempt, prepared, error)) is None:
             return

@@ -1,19 +1,24 @@
 """Form of a feature: a capability in a folder of its own, and the parts of the product that it adds to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     import click
 
+    from app.catalog.check_spec import SpecCheck
     from app.cli.catalog_section import CatalogSection
+    from app.kernel.db import Database
+    from app.kernel.function_types import Hint
     from app.queue.claiming.admission import AdmissionRule
     from app.queue.claiming.endpoint_rules import FlowRules
     from app.queue.ending.handler import Handler
+    from app.queue.executions.handover import Starter
     from app.queue.reading.waiting_reasons import WaitingReason
     from app.scheduler.chore import Chore, ChoreContext
     from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
+    from schema.states import EndpointType
 
 
 class Feature:
@@ -94,6 +99,19 @@ class Feature:
             New rules; they belong to the consumer thread of the queue, which calls the method.
         """
         return ()
+
+    def starters(self, database: "Database", hint: "Hint") -> "Mapping[EndpointType, Starter]":  # noqa: ARG002
+        """Return starters of executions without a receiver, for workers.
+
+        Args:
+            database: Database of the process.
+            hint: Wakes the consumers of a queue in which executions became due.
+        """
+        return {}
+
+    def spec_checks(self) -> "Mapping[EndpointType, SpecCheck]":
+        """Return checks of specs beyond single fields, for the registration of endpoints."""
+        return {}
 
     def reasons(self) -> "Sequence[WaitingReason]":
         """Return reasons why a due execution waits, for `GET /executions/{execution_id}/explain`.

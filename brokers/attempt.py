@@ -169,6 +169,16 @@ class Attempt:
             log_line(LINE, completion)
         return True
 
+    def hand_over(self) -> None:
+        """End in this process only: the execution continues under another holder, which writes its result."""
+        with self._lock:
+            if self.stage is Stage.ENDED:
+                return
+            self.stage = Stage.ENDED
+        self._shares.remove(self.claim.key)
+        if self.target.probe is not None:
+            self.target.probed(self, failed=False)
+
     def defer(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
         """Defer a delivery that was stopped before its first byte, for a later try or another worker.
 

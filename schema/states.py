@@ -68,6 +68,7 @@ class EndpointType(StrEnum):
     KAFKA = "KAFKA"
     REDIS_STREAM = "REDIS_STREAM"
     NOTIFICATION = "NOTIFICATION"
+    WORKFLOW = "WORKFLOW"
 
     @property
     def queue(self) -> str:

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http import HttpDispatcher
-from actors.dispatch.network import Network, PerHostLimit
+from actors.dispatch.network import NO_STARTERS, Network, PerHostLimit
 from actors.dispatch.redis_stream import RedisStreamDispatcher
 from actors.dispatch.resolver import Resolver
+from actors.dispatch.workflow import WorkflowDispatcher
 from app.kernel.config import Settings
+from app.queue.executions.handover import Starter
 from brokers.sharing.quota import max_claims
 from schema.states import EndpointType
 
@@ -30,6 +32,7 @@ DISPATCHERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
     EndpointType.KAFKA: _kafka,
     EndpointType.REDIS_STREAM: RedisStreamDispatcher,
     EndpointType.NOTIFICATION: _notification,
+    EndpointType.WORKFLOW: WorkflowDispatcher,
 }
 
 
@@ -68,13 +71,14 @@ class Dispatchers:
         self._network.resolver.stop()
 
 
-def open_dispatchers(settings: Settings) -> Dispatchers:
-    """Return a dispatcher for each transport."""
+def open_dispatchers(settings: Settings, starters: Mapping[EndpointType, Starter] = NO_STARTERS) -> Dispatchers:
+    """Return a dispatcher for each transport; `starters` start the executions of features."""
     return Dispatchers(
         Network(
             guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
             resolver=Resolver(),
             connections=max_claims(settings.worker_max_concurrent),
             turns=PerHostLimit(settings.connections_per_host, settings.stuck_timeout_seconds),
+            starters=starters,
         )
     )

@@ -7,7 +7,7 @@ not the receiver, so it must not count against `timeout_ms`: the attempt would f
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,8 +16,11 @@ from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import NotSentError
+from app.queue.executions.handover import Starter
+from schema.states import EndpointType
 
 PATIENCE_SECONDS = 1.0
+NO_STARTERS: Mapping[EndpointType, Starter] = {}
 NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305
 # Under steady traffic a kept connection would never be idle, and a change of its name in DNS never be followed.
 MAX_AGE_SECONDS = 120.0
@@ -128,6 +131,8 @@ class Network:
     """Time without an answer before the next address of a name is tried concurrently."""
     max_age_seconds: float = MAX_AGE_SECONDS
     """Maximum age of a connection that takes further deliveries; each connection draws up to a quarter less."""
+    starters: Mapping[EndpointType, Starter] = field(default_factory=lambda: NO_STARTERS)
+    """Starters of executions without a receiver."""
 
     def lifetime(self) -> float:
         """Return the seconds for which a new connection takes deliveries; they differ, so not all open at once."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from marshmallow import Schema
+from sqlalchemy import Connection
 
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TRANSPORTS, compile_spec
@@ -16,6 +17,12 @@ from app.kernel.formats import escaped, marshmallow_faults, pointer
 from schema.states import EndpointType
 
 Exist = Callable[[Sequence[str]], Iterable[str]]
+SpecCheck = Callable[[Connection, str, Mapping[str, Any], Any], None]
+"""Checks the spec of an endpoint, given with its name and its payload schema, against stored rows.
+
+It locks rows that must not be deleted, and raises a TaskExecutorError with pointers.
+"""
+NO_CHECKS: Mapping[EndpointType, SpecCheck] = {}
 
 
 def check_spec(

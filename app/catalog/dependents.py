@@ -53,6 +53,14 @@ OF_ENDPOINT = statement(
         WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
                OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {shown})
       UNION
+      (SELECT 'endpoint', name FROM endpoints
+        WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL AND name <> :name
+          AND (spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint', CAST(:name AS TEXT)))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate_with',
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT))))) LIMIT {shown})
+      UNION
       (SELECT 'notification rule', name FROM notification_rules
         WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown})
       UNION

@@ -1,7 +1,8 @@
 """Services of the views: built once per application by `create_app`, found through the current application."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -24,9 +25,11 @@ from app.web.http.refusal_log import RefusalLog
 from app.web.readiness import Readiness
 
 if TYPE_CHECKING:
+    from app.catalog.check_spec import SpecCheck
     from app.cli.catalog_section import CatalogSection
     from app.feature import Feature
     from app.queue.reading.waiting_reasons import WaitingReason
+    from schema.states import EndpointType
 
 APPLICATION_NAME = "te-web"
 EXTENSION = "task_executor"
@@ -64,6 +67,10 @@ class Services:
     @property
     def catalog_sections(self) -> "list[CatalogSection]":
         return [section for feature in self.features for section in feature.catalog_sections()]
+
+    @cached_property
+    def spec_checks(self) -> "Mapping[EndpointType, SpecCheck]":
+        return {type_: check for feature in self.features for type_, check in feature.spec_checks().items()}
 
     @property
     def reasons(self) -> "list[WaitingReason]":

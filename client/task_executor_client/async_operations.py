@@ -3486,6 +3486,7 @@ class AsyncWorkflows(AsyncGroup):
         status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"] | None = None,
         name: str | None = None,
         labels: str | None = None,
+        parent_id: str | None = None,
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
         timeout: float | None = None,
@@ -3501,6 +3502,7 @@ class AsyncWorkflows(AsyncGroup):
             status: Only items with this status; None for all.
             name: Only items with this name, such as `welcome`; None for all.
             labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            parent_id: Workflows that are nodes of this workflow.
             created_after: Only items created at this time or later; None for no bound.
             created_before: Only items created before this time; None for no bound.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
@@ -3522,6 +3524,7 @@ class AsyncWorkflows(AsyncGroup):
                 "status": status,
                 "name": name,
                 "labels": labels,
+                "parent_id": parent_id,
                 "created_after": created_after,
                 "created_before": created_before,
             },

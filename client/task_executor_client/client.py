@@ -150,7 +150,7 @@ class Client(Service):
     def endpoint(
         self,
         *,
-        type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"] = "HTTP",  # noqa: A002 - as the service calls it
+        type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"] = "HTTP",  # noqa: A002 - as it is called
         name: str | None = None,
         **fields: Any,
     ) -> Callable[[Callable[P, R]], Declared[P, R]]:

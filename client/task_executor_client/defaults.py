@@ -10,6 +10,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "KafkaSpec": {"headers": {}, "properties": {}, "acks": "all", "timeout_ms": 10000},
     "RedisStreamSpec": {"approximate_trimming": True, "metadata": False, "timeout_ms": 3000},
     "NotificationSpec": {"title": "{{input.title}}", "body": "{{input.body}}", "timeout_ms": 30000},
+    "WorkflowSpec": {"timeout_ms": 30000},
     "RetryPolicySpec": {"max_attempts": 1, "backoff": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 60000},
     "NewEndpoint": {"keep_response": "always"},
     "ChangedEndpoint": {"keep_response": "always"},

@@ -251,6 +251,23 @@ class NotificationSpec(TypedDict):
     """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
 
 
+class WorkflowSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
+    nodes: list[dict[str, Any]]
+    """As `nodes` of `POST /workflows` May contain ."""
+    on_failure: NotRequired[Literal["stop", "continue"]]
+    max_parallel: NotRequired[int]
+    deadline: NotRequired[str | int]
+    """Time from the start, such as `2h`."""
+    output: NotRequired[Any]
+    """JSON with variables, the body of the output of the execution; when absent, the states of the last nodes May
+    contain .
+    """
+    timeout_ms: NotRequired[int]
+    """Time to store the workflow; `deadline` bounds its nodes."""
+
+
 class RetryPolicySpec(TypedDict):
     """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `NewJob`."""
 
@@ -271,6 +288,7 @@ class RetryPolicySpec(TypedDict):
                 "BROKER_ERROR",
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
+                "WORKFLOW_FAILED",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -290,6 +308,7 @@ class RetryPolicySpec(TypedDict):
                 "BROKER_ERROR",
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
+                "WORKFLOW_FAILED",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -309,6 +328,7 @@ class RetryPolicySpec(TypedDict):
                 "BROKER_ERROR",
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
+                "WORKFLOW_FAILED",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -328,6 +348,7 @@ class RetryPolicySpec(TypedDict):
                 "BROKER_ERROR",
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
+                "WORKFLOW_FAILED",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -364,10 +385,10 @@ class NewEndpoint(TypedDict):
     as executions are kept when absent.
     """
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
     """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
@@ -392,10 +413,10 @@ class Endpoint(TypedDict):
     """
 
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     payload_spec: str | None
     config: str | None
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
     """As given."""
     retry_policy: RetryPolicySpec
     """With defaults filled in."""
@@ -443,10 +464,10 @@ class ChangedEndpoint(TypedDict):
     as executions are kept when absent.
     """
     name: NotRequired[str]
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
     """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
@@ -619,6 +640,13 @@ class NotificationOutput(TypedDict):
     channels: list[ChannelOutput]
 
 
+class WorkflowOutput(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
+    workflow_id: str
+    body: Any
+
+
 class AttemptError(TypedDict):
     """Part of `IgnoredError`, `Result`, `Execution`, `Attempt`."""
 
@@ -662,7 +690,7 @@ class Result(TypedDict):
     duration_ms: int | None
     kept_until: str | None
     """`null`: as long as the execution, or not ended yet."""
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | WorkflowOutput | IgnoredError | None
     """The receiver's answer."""
     error: AttemptError | None
     """Error of the last attempt, with the whole answer."""
@@ -673,7 +701,7 @@ class CreatedJob(TypedDict):
 
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     endpoint_version: int
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
@@ -733,7 +761,7 @@ class Job(TypedDict):
 
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     endpoint_version: int
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
@@ -814,7 +842,7 @@ class Execution(TypedDict):
     execution_id: str
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     endpoint_version: int
     idempotency_key: str | None
     queue: str
@@ -824,7 +852,7 @@ class Execution(TypedDict):
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     input: NotRequired[dict[str, Any]]
     """`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read."""
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | WorkflowOutput | IgnoredError | None
     """The receiver's answer."""
     last_error: AttemptError | None
     """Error of the latest attempt that has ended, also if ignored; without `body`."""
@@ -1031,7 +1059,7 @@ class Status(TypedDict):
 
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
     health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
@@ -1080,7 +1108,7 @@ class Attempt(TypedDict):
     started_at: str
     completed_at: str | None
     duration_ms: int | None
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
+    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | WorkflowOutput | IgnoredError | None
     error: AttemptError | None
     """For SUCCESS: the error that `ignore_on` ignored."""
     created_at: str
@@ -1723,6 +1751,19 @@ class WorkflowView(TypedDict):
     """Nodes that are through, as a part of all nodes."""
     created_by: str | None
     """Name of the API key."""
+    endpoint: str | None
+    """With its definition."""
+    endpoint_version: int | None
+    execution_id: str | None
+    """Execution of its endpoint, which ends with the workflow."""
+    parent_id: str | None
+    """Workflow of which it is a node."""
+    parent_node: int | None
+    """Number of that node."""
+    parent_item: int | None
+    """Item of that node, from 1 on."""
+    depth: int
+    """1, and 1 more for each workflow around it."""
     created_at: str
     ended_at: str | None
     input: dict[str, Any]
@@ -1760,6 +1801,19 @@ class Workflow(TypedDict):
     """Nodes that are through, as a part of all nodes."""
     created_by: str | None
     """Name of the API key."""
+    endpoint: str | None
+    """With its definition."""
+    endpoint_version: int | None
+    execution_id: str | None
+    """Execution of its endpoint, which ends with the workflow."""
+    parent_id: str | None
+    """Workflow of which it is a node."""
+    parent_node: int | None
+    """Number of that node."""
+    parent_item: int | None
+    """Item of that node, from 1 on."""
+    depth: int
+    """1, and 1 more for each workflow around it."""
     created_at: str
     ended_at: str | None
 

@@ -23,6 +23,7 @@ SPECS = {
     "KAFKA": "KafkaSpec",
     "REDIS_STREAM": "RedisStreamSpec",
     "NOTIFICATION": "NotificationSpec",
+    "WORKFLOW": "WorkflowSpec",
 }
 
 

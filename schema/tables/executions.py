@@ -100,6 +100,12 @@ executions = table(
         "worker_id, execution_id",
         where="status = 'RUNNING' AND abort_requested_at IS NOT NULL",
     ),
+    # Requests to workflows, in place of the workers; nearly empty.
+    index(
+        "idx_executions_workflow_requests",
+        "execution_id",
+        where="endpoint_type = 'WORKFLOW' AND status = 'RUNNING' AND cancel_requested_at IS NOT NULL",
+    ),
     index("idx_executions_finished", "shard, completed_at, execution_id", where=_HAS_ENDED),
     # Successes in the order of events: see idx_attempts_created.
     index("idx_executions_recorded", "recorded_at", where="recorded_at IS NOT NULL"),

@@ -28,6 +28,19 @@ workflows = table(
     instant("deadline_at"),
     # A retry starts the deadline again.
     count("deadline_ms"),
+    # Attempt of an execution that the workflow is, by an endpoint of the type WORKFLOW; NULL: created by a request.
+    word("execution_id"),
+    count("attempt"),
+    word("endpoint"),
+    count("endpoint_version"),
+    # Node of another workflow that the execution belongs to.
+    word("parent_id"),
+    count("parent_node"),
+    count("parent_item"),
+    # Number of workflows from the outermost to this workflow.
+    count("depth", default=1),
+    # Request to cancel its execution that was forwarded to its nodes: 'request' or 'abort'.
+    word("forwarded"),
     # Request to executions that are still to be cancelled: 'none', 'request' or 'abort'; NULL: no cancellation is left.
     word("cancelling"),
     count("nodes", required=True),
@@ -57,6 +70,7 @@ workflows = table(
     index("idx_workflows_created", "created_at, workflow_id"),
     index("idx_workflows_status", "status, created_at, workflow_id"),
     index("idx_workflows_name", "name, created_at, workflow_id"),
+    index("idx_workflows_parent", "parent_id, created_at, workflow_id", where="parent_id IS NOT NULL"),
     index("idx_workflows_labels", "labels", using="gin", where="labels IS NOT NULL"),
     index(
         "idx_workflows_deadline",

@@ -36,7 +36,7 @@ BLOCKS = {
     "how-to/systemd.md": [DEBIAN] * 5,
     "how-to/tls.md": [DEBIAN],
     "how-to/upgrade.md": [DEBIAN],
-    "how-to/workflows.md": ["tests/integration/caller/test_workflows_page.py"] * 5,
+    "how-to/workflows.md": ["tests/integration/caller/test_workflows_page.py"] * 6,
     "how-to/test-your-code.md": [INSTALLS, *["tests/acceptance/dev/test_testing_plugin.py"] * 3],
     "how-to/testing.md": ["tests/integration/test_testing_page.py"] * 4,
 }

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, insert, null, select, update
 from sqlalchemy.dialects import postgresql
 
 from app.catalog import dependents, routing
-from app.catalog.check_spec import check_retry_policy, check_spec
+from app.catalog.check_spec import NO_CHECKS, SpecCheck, check_retry_policy, check_spec
 from app.catalog.endpoints import callback_targets, endpoint_rows
 from app.catalog.endpoints.endpoint_rows import E, Endpoint, EndpointDefinition
 from app.catalog.endpoints.inline_names import is_inline
@@ -33,6 +33,7 @@ from app.kernel.errors import (
 )
 from schema import tables
 from schema.inline_bounds import INLINE_NAME
+from schema.states import EndpointType
 
 _LEADING = ("endpoint_type", "config_ref", "spec")
 
@@ -47,6 +48,7 @@ def create(
     *,
     stuck_timeout_ms: int,
     flow: Mapping[str, Any] | None = None,
+    spec_checks: Mapping[EndpointType, SpecCheck] = NO_CHECKS,
 ) -> Endpoint:
     """Register an endpoint with the live settings in `flow`; a deleted endpoint is restored with its next version.
 
@@ -55,7 +57,7 @@ def create(
     own = changed(DEFAULT_FLOW, flow or {})
 
     def body(connection: Connection) -> Endpoint:
-        refs = _check(connection, name, definition, stuck_timeout_ms)
+        refs = _check(connection, name, definition, stuck_timeout_ms, spec_checks)
         check_limits(connection, definition.payload_spec, own["limits"])
         row = _insert(connection, name, _values(definition) | as_columns(own), routing.queue_of(connection, name))
         if row is None:
@@ -76,6 +78,7 @@ def replace(
     *,
     stuck_timeout_ms: int,
     flow: Mapping[str, Any] | None = None,
+    spec_checks: Mapping[EndpointType, SpecCheck] = NO_CHECKS,
 ) -> Endpoint:
     """Change an endpoint for jobs created from now on, and the live settings in `flow`.
 
@@ -87,7 +90,7 @@ def replace(
 
     def body(connection: Connection) -> Endpoint:
         # Lock the references before the endpoint, as in `create`, to avoid deadlocks.
-        refs = _check(connection, name, definition, stuck_timeout_ms)
+        refs = _check(connection, name, definition, stuck_timeout_ms, spec_checks)
         before = endpoint_rows.lock(connection, name, change)
         old = flow_of(before)
         new = changed(old, flow or {})
@@ -181,23 +184,32 @@ def _with_version(connection: Connection, row: Row[Any], secret_refs: list[str])
     return endpoint
 
 
-def _check(connection: Connection, name: str, definition: EndpointDefinition, stuck_timeout_ms: int) -> list[str]:
+def _check(
+    connection: Connection,
+    name: str,
+    definition: EndpointDefinition,
+    stuck_timeout_ms: int,
+    spec_checks: Mapping[EndpointType, SpecCheck],
+) -> list[str]:
     """Check a definition and return the names of its secrets.
 
     Locks the referenced rows against deletion until the transaction ends.
     """
     callback_targets.check_of_endpoint(connection, name, definition.callbacks)
     check_retry_policy(definition.retry_policy)
+    payload_schema = _value(
+        connection, PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
+    )
     template = check_spec(
         definition.type,
         definition.spec,
-        payload_schema=_value(
-            connection, PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
-        ),
+        payload_schema=payload_schema,
         config=_value(connection, CONFIGS, definition.config, "config", InvalidConfigRefError),
         secret_names_exist=partial(SECRETS.share, connection),
         stuck_timeout_ms=stuck_timeout_ms,
     )
+    if (check := spec_checks.get(definition.type)) is not None:
+        check(connection, name, definition.spec, payload_schema)
     return sorted(template.secret_refs)
 
 

@@ -48,6 +48,7 @@ class FieldKind(Enum):
     URL = auto()  # a URL whose scheme, host and port the input cannot change
     LOCATOR = auto()  # a URL of one of several schemes; the dispatcher reads the rest
     COUNT = auto()  # a whole number from 1
+    OPAQUE = auto()  # any JSON, stored as given; its braces are no variables of this spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class FieldRule:
 
 
 NOT_TEMPLATED = FieldRule(FieldKind.VALUE, frozenset())
+OPAQUE = FieldRule(FieldKind.OPAQUE, frozenset())
 
 
 def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: str = "/spec") -> SpecTemplate:
@@ -83,6 +85,8 @@ class Compiler:
         self.faults: list[Detail] = []
 
     def node(self, value: Any, pointer: str, rule: FieldRule, depth: int) -> Node:
+        if rule.kind is FieldKind.OPAQUE:
+            return Constant(value)
         if isinstance(value, str):
             return self._string(value, pointer, rule)
         if depth > MAX_DEPTH:

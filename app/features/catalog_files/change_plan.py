@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from werkzeug.datastructures import ETags
@@ -14,6 +14,7 @@ from app.catalog.endpoints import versions
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, NamedRow, NamedTable
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.routing import Route
+from app.catalog.specs.workflow import named_endpoints
 from app.cli.commands import CommandError, actor
 from app.features.catalog_files.callback_order import in_order
 from app.features.catalog_files.document import LIVE_SETTINGS, Document, StoredCatalog, dumped
@@ -44,7 +45,13 @@ class EndpointTable:
         body = ChangedEndpointSchema().load(dict(value))
         # A field left out of the document gets its default: the same document always gives the same endpoint.
         flow = dict.fromkeys(LIVE_SETTINGS) | flow_of(body)
-        return {"definition": definition_of(body), "flow": flow, "stuck_timeout_ms": _stuck_timeout_ms()}
+        definition, checks = definition_of(body), services().spec_checks
+        return {
+            "definition": definition,
+            "flow": flow,
+            "stuck_timeout_ms": _stuck_timeout_ms(),
+            "spec_checks": checks,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ def steps(document: Document, stored: StoredCatalog, *, delete: bool) -> list[Ca
     for section, there in sections:
         changes += _deletions(section.table, there, sorted(there.keys() - document.sections[section.key].keys()))
     gone = sorted(stored.endpoints.keys() - document.endpoints.keys())
-    called = {name: set(_called_back(stored.endpoints[name].value).values()) for name in gone}
+    called = {name: _needed(stored.endpoints[name].value) for name in gone}
     callees_first = [name for name in TopologicalSorter(called).static_order() if name in called]
     return [
         *changes,
@@ -128,6 +135,8 @@ def check(document: Document, stored: StoredCatalog) -> None:
         for event, called in _called_back(endpoint).items():
             if called not in names:
                 raise CommandError(f"/endpoints/{name}/callbacks/{event}: there is no endpoint named {called!r}")
+        for named in sorted(_needed(endpoint) - names):
+            raise CommandError(f"/endpoints/{name}/spec/nodes: there is no endpoint named {named!r}")
         try:
             check_retry_policy(endpoint.get("retry_policy"))
             check_spec(
@@ -179,12 +188,29 @@ def _changed_endpoints(document: Document, stored: StoredCatalog, *, delete: boo
         for endpoints in (now, document.endpoints)
     )
     order = in_order(now_called, called, now_called.keys() - called.keys() if delete else ())
+    if any(each["type"] == EndpointType.WORKFLOW for each in document.endpoints.values()):
+        needed = {name: _needed(document.endpoints[name]) for name in order}
+        order = [name for name in _needed_first(needed) if name in needed]
     wanted = {name: document.endpoints[name] for name in order}
     return {
         name: each
         for name, each in wanted.items()
         if name not in now or not is_same_json(_comparable(now[name]), _comparable(each))
     }
+
+
+def _needed_first(needed: Mapping[str, Collection[str]]) -> list[str]:
+    try:
+        return list(TopologicalSorter(needed).static_order())
+    except CycleError as error:
+        raise CommandError(f"endpoints need each other: {' -> '.join(reversed(error.args[1]))}") from None
+
+
+def _needed(endpoint: Mapping[str, Any]) -> set[str]:
+    """Return the endpoints that an endpoint calls back, or names in the nodes of its workflow."""
+    is_workflow = endpoint["type"] == EndpointType.WORKFLOW
+    nodes = endpoint["spec"].get("nodes") if is_workflow and isinstance(endpoint["spec"], dict) else None
+    return {*_called_back(endpoint).values(), *named_endpoints(nodes)}
 
 
 def _called_back(endpoint: Mapping[str, Any]) -> dict[str, str]:

@@ -1,14 +1,19 @@
 """Workflows: graphs of jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from app.feature import Feature
+from schema.states import EndpointType
 
 if TYPE_CHECKING:
     import click
 
+    from app.catalog.check_spec import SpecCheck
+    from app.kernel.db import Database
+    from app.kernel.function_types import Hint
     from app.queue.ending.handler import Handler
+    from app.queue.executions.handover import Starter
     from app.scheduler.chore import Chore, ChoreContext
     from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
@@ -34,6 +39,16 @@ class Workflows(Feature):
         from app.features.workflows import handlers
 
         return [handlers.WORKFLOWS]
+
+    def starters(self, database: "Database", hint: "Hint") -> "Mapping[EndpointType, Starter]":
+        from app.features.workflows.execution_start import WorkflowStarter
+
+        return {EndpointType.WORKFLOW: WorkflowStarter(database, hint)}
+
+    def spec_checks(self) -> "Mapping[EndpointType, SpecCheck]":
+        from app.features.workflows import definitions
+
+        return {EndpointType.WORKFLOW: definitions.check}
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
         from app.features.workflows import chores, gauges

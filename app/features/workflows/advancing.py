@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.features.workflows import cancelling, metrics, reopening, reporting, starting
+from app.features.workflows import cancelling, execution_end, metrics, reopening, reporting, starting
 from app.features.workflows.node_jobs import EndpointChangedError
 from app.features.workflows.status_changes import StatusChange, record_event
 from app.features.workflows.step import OpenWorkflow, StepOvertakenError, WorkflowStep
@@ -28,7 +28,7 @@ LOCK = statement(
     """
     WITH found AS MATERIALIZED (
       SELECT workflow_id, name, labels, status, reason, max_parallel, cancelling, open_nodes, running, revision,
-             trace_context, ended_at IS NOT NULL AS is_over
+             trace_context, execution_id, ended_at IS NOT NULL AS is_over
         FROM workflows WHERE workflow_id = :workflow_id AND revision >= 0
        ORDER BY workflow_id LIMIT 1 FOR UPDATE SKIP LOCKED)
     SELECT found.*, {is_marked} AS is_marked,
@@ -163,5 +163,7 @@ def _finish(connection: Connection, made: WorkflowStep) -> None:
     if row is None:
         raise StepOvertakenError
     made.lasted_seconds = row.seconds
+    if after in FINAL_OF_WORKFLOW and made.workflow.execution_id is not None:
+        execution_end.end_attempt(connection, made.workflow_id, after, made.reason)
     if after is not before:
         record_event(connection, ids.event_id(), StatusChange(made.workflow_id, before, after, made.reason), actor=None)

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.features.workflows import advancing, control, pruning
+from app.features.workflows.forwarded_requests import forward_requests
 from app.features.workflows.handlers import EndedExecution, settle
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.kernel.sql import statement
@@ -81,7 +82,7 @@ def chores(context: ChoreContext) -> list[Chore]:
 
     def continue_workflows() -> Counts:
         """Advance each workflow with work, and settle nodes whose ends were missed."""
-        counts = Counts(late=_stop_late(context), settled=unsettled.settle_page())
+        counts = Counts(late=_stop_late(context), asked=forward_requests(context), settled=unsettled.settle_page())
         counts.update(advanced=len(readable(advance, _with_work(context), _named)))
         return counts
 

@@ -67,8 +67,8 @@ class Graph:
         return own.union(*(node.other_endpoints for node in self.nodes))
 
 
-def parse(body: Any, find: FindEndpoints) -> Graph:
-    """Read a body.
+def parse(body: Any, find: FindEndpoints, *, is_definition: bool = False) -> Graph:
+    """Read a body; a definition has no input yet.
 
     Raises InvalidRequestError if a field is not valid, WorkflowCycleError if only the order of the nodes is not, else
     InvalidWorkflowError; each has all faults.
@@ -82,7 +82,8 @@ def parse(body: Any, find: FindEndpoints) -> Graph:
     faults += parents.faults
     order, cycle = parents.order()
     if order is not None:
-        faults += TemplateChecks(nodes, order, parents.of, endpoints, given.get("input", {})).faults()
+        input_ = None if is_definition else given.get("input", {})
+        faults += TemplateChecks(nodes, order, parents.of, endpoints, input_).faults()
     definitions = [compact_json(_definition(node, given)) for node in nodes]
     faults += _sizes(nodes, definitions, given.get("input", {}))
     if malformed:

@@ -54,6 +54,27 @@ class WorkflowSchema(Schema):
     created_by = fields.String(
         required=True, allow_none=True, metadata={"description": "name of the API key", "example": "reports"}
     )
+    endpoint = fields.String(
+        required=True, allow_none=True, metadata={"description": "with its definition", "example": None}
+    )
+    endpoint_version = fields.Integer(required=True, allow_none=True, metadata={"example": None})
+    execution_id = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "execution of its endpoint, which ends with the workflow", "example": None},
+    )
+    parent_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "workflow of which it is a node", "example": None}
+    )
+    parent_node = fields.Integer(
+        required=True, allow_none=True, metadata={"description": "number of that node", "example": None}
+    )
+    parent_item = fields.Integer(
+        required=True, allow_none=True, metadata={"description": "item of that node, from 1 on", "example": None}
+    )
+    depth = fields.Integer(
+        required=True, metadata={"description": "1, and 1 more for each workflow around it", "example": 1}
+    )
     created_at = Instant(required=True)
     ended_at = Instant(required=True, allow_none=True, metadata={"example": None})
 
@@ -207,6 +228,7 @@ class WorkflowQuery(PageQuery):
     status = fields.Enum(WorkflowStatus)
     name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": _NAME})
     labels = LabelSelector()
+    parent_id = fields.String(metadata={"description": "workflows that are nodes of this workflow"})
     created_after = QueryInstant()
     created_before = QueryInstant()
 

@@ -28,6 +28,7 @@ class OpenWorkflow(RowValue):
     is_over: bool
     is_marked: bool
     trace_context: str | None
+    execution_id: str | None
     shards: int
     look_ahead_ms: int
 

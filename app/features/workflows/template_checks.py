@@ -25,7 +25,8 @@ _VARIABLES = (
 class TemplateChecks:
     """Checks of all templates of a workflow whose nodes are in `order`, each after its `parents`.
 
-    `endpoints` has the live endpoints with their rules for bodies of answers, `input_` is the input of the workflow.
+    `endpoints` has the live endpoints with their rules for bodies of answers, `input_` is the input of the workflow;
+    None if each job of a definition has another.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class TemplateChecks:
         order: Sequence[str],
         parents: Mapping[str, Sequence[str]],
         endpoints: Mapping[str, KeepResponse],
-        input_: Mapping[str, Any],
+        input_: Mapping[str, Any] | None,
     ) -> None:
         self._nodes = nodes
         self._by_name = {node["name"]: node for node in reversed(nodes) if "name" in node}
@@ -44,7 +45,7 @@ class TemplateChecks:
     def faults(self) -> Iterator[Detail]:
         """Yield the fault of each template that could not be rendered."""
         for index, node in enumerate(self._nodes):
-            for place, value in _places(node):
+            for place, value in places(node):
                 yield from self._faults_of(node, f"/nodes/{index}/{place}", value, of_items=place == "input")
 
     def _faults_of(self, node: Mapping[str, Any], pointer: str, value: Any, *, of_items: bool) -> Iterator[Detail]:
@@ -66,9 +67,9 @@ class TemplateChecks:
             case ("workflow", "id"):
                 return None
             case ("workflow", "input", *steps):
-                return (
-                    None if _has(self._input, steps) else "has no value: the input of the workflow has no such field."
-                )
+                if self._input is None or _has(self._input, steps):
+                    return None
+                return "has no value: the input of the workflow has no such field."
             case ("item", *_) | ("item_number",):
                 return None if of_items else "is not allowed here: only in `input` of a node with `for_each`."
             case ("parents", parent, field, *steps):
@@ -114,11 +115,21 @@ class TemplateChecks:
         return found
 
 
+class OutputChecks(TemplateChecks):
+    """Checks of the output of a workflow, which may contain the results of all nodes."""
+
+    def faults_of(self, output: Any) -> Iterator[Detail]:
+        return self._faults_of({}, "/output", output, of_items=False)
+
+    def _is_ancestor(self, name: str, node: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        return True
+
+
 def _is_sole(text: str, found: Sequence[Reference]) -> bool:
     return len(found) == 1 and text.startswith("{{") and text.endswith("}}")
 
 
-def _places(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def places(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the values of a node that may contain templates, with their places."""
     for name in ("input", "for_each"):
         if name in node:

@@ -1,7 +1,7 @@
 """Creation of a workflow: its row, nodes and edges in one transaction; roots are READY, other nodes WAITING."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -12,7 +12,6 @@ from app.kernel import ids
 from app.kernel.errors import UnavailableError
 from app.kernel.formats import array_literal, compact_json
 from app.kernel.sql import statement
-from app.kernel.tracing.context import TraceContext
 from schema.states import NodeState, WorkflowStatus
 
 T = TypeVar("T")
@@ -23,10 +22,14 @@ WORKFLOW = statement(
     "workflows.create",
     """
     INSERT INTO workflows (workflow_id, name, labels, input, idempotency_key, on_failure, max_parallel, nodes,
-                           open_nodes, actor, trace_context, deadline_ms, deadline_at)
+                           open_nodes, actor, trace_context, deadline_ms, deadline_at, execution_id, attempt, endpoint,
+                           endpoint_version, parent_id, parent_node, parent_item, depth)
     VALUES (:workflow_id, :name, CAST(:labels AS JSONB), CAST(:input AS JSONB), :idempotency_key, :on_failure,
-            CAST(:max_parallel AS BIGINT), :nodes, :nodes, :actor, :trace_context,
-            CAST(:deadline_ms AS BIGINT), now() + CAST(:deadline_ms AS BIGINT) * INTERVAL '1 millisecond')
+            CAST(:max_parallel AS BIGINT), :nodes, :nodes, CAST(:actor AS TEXT), CAST(:trace_context AS TEXT),
+            CAST(:deadline_ms AS BIGINT), now() + CAST(:deadline_ms AS BIGINT) * INTERVAL '1 millisecond',
+            CAST(:execution_id AS TEXT), CAST(:attempt AS BIGINT), CAST(:endpoint AS TEXT),
+            CAST(:endpoint_version AS BIGINT), CAST(:parent_id AS TEXT), CAST(:parent_node AS BIGINT),
+            CAST(:parent_item AS BIGINT), :depth)
     ON CONFLICT DO NOTHING
     RETURNING workflow_id
     """,
@@ -86,6 +89,23 @@ LIVE = statement(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowOrigin:
+    """Origin of a workflow: a request, or an attempt of an execution, which may belong to a node (`parent_…`)."""
+
+    execution_id: str | None = None
+    attempt: int | None = None
+    endpoint: str | None = None
+    endpoint_version: int | None = None
+    parent_id: str | None = None
+    parent_node: int | None = None
+    parent_item: int | None = None
+    depth: int = 1
+
+
+_REQUEST = WorkflowOrigin()
+
+
 class EndpointsDeletedError(Exception):
     """An endpoint of the graph was deleted since the graph was checked."""
 
@@ -99,7 +119,13 @@ class CreatedWorkflow:
 
 
 def create(
-    connection: Connection, graph: Graph, workflow_id: str, *, actor: str | None, trace: TraceContext | None = None
+    connection: Connection,
+    graph: Graph,
+    workflow_id: str,
+    *,
+    actor: str | None,
+    trace: str | None = None,
+    origin: WorkflowOrigin = _REQUEST,
 ) -> CreatedWorkflow:
     """Store a workflow under a new id, unless its key is taken; a repeated call with the id changes nothing.
 
@@ -115,9 +141,9 @@ def create(
         "deadline_ms": graph.deadline_ms,
         "nodes": len(graph.nodes),
         "actor": actor,
-        "trace_context": None if trace is None else trace.as_text(is_link=True),
+        "trace_context": trace,
     }
-    if not connection.execute(WORKFLOW, key | row).all():
+    if not connection.execute(WORKFLOW, key | row | asdict(origin)).all():
         first: str | None = connection.execute(FIRST, key).scalars().first()
         if first is None:
             raise UnavailableError("The workflow with this idempotency key was just deleted. Retry later.")

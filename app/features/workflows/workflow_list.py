@@ -50,6 +50,13 @@ class StoredWorkflow(RowValue):
     cancelled: int
     skipped: int
     actor: str | None
+    endpoint: str | None
+    endpoint_version: int | None
+    execution_id: str | None
+    parent_id: str | None
+    parent_node: int | None
+    parent_item: int | None
+    depth: int
     created_at: datetime
     ended_at: datetime | None
 
@@ -72,11 +79,14 @@ class WorkflowFilter:
     status: WorkflowStatus | None = None
     name: str | None = None
     labels: Mapping[str, str] | None = None
+    parent_id: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 
     def index(self) -> ListIndex:
         """Return the index with the fewest workflows that do not match."""
+        if self.parent_id is not None:
+            return ListIndex(_W.created_at, _W.workflow_id, (), {_W.parent_id: self.parent_id})
         if self.name is not None:
             return ListIndex(_W.created_at, _W.workflow_id, (), {_W.name: self.name})
         if self.status is not None:
@@ -86,8 +96,10 @@ class WorkflowFilter:
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the conditions that the index does not cover."""
         conditions: list[ColumnElement[bool]] = []
-        if self.name is not None and self.status is not None:
+        if self.status is not None and (self.name is not None or self.parent_id is not None):
             conditions.append(_W.status == self.status.value)
+        if self.name is not None and self.parent_id is not None:
+            conditions.append(_W.name == self.name)
         if self.labels:
             conditions.append(func.coalesce(_W.labels.contains(self.labels), false()))
         return conditions

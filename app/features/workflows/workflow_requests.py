@@ -8,10 +8,11 @@ from marshmallow import ValidationError
 
 from app.features.workflows import advancing, workflow_creation
 from app.features.workflows.graph import parse
+from app.features.workflows.sub_workflows import depth_faults
 from app.features.workflows.workflow_creation import CreatedWorkflow
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.errors import TaskExecutorError, UnavailableError
+from app.kernel.errors import InvalidWorkflowError, TaskExecutorError, UnavailableError
 from app.web.http.body import invalid
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, key_in_header
@@ -47,12 +48,15 @@ def create_workflow(body: Any) -> CreatedWorkflow:
 
 def _create(database: Database, body: Any) -> CreatedWorkflow:
     graph = parse(body, partial(keep_rules, database))
+    if faults := [*depth_faults(database.fetch, body["nodes"])]:
+        raise InvalidWorkflowError.of_faults(*faults)
+    trace = trace_of_new_jobs()
     make = partial(
         workflow_creation.create,
         graph=graph,
         workflow_id=ids.workflow_id(),
         actor=actor().name,
-        trace=trace_of_new_jobs(),
+        trace=None if trace is None else trace.as_text(is_link=True),
     )
     return database.transact(make)
 

@@ -11,6 +11,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from sqlalchemy import Connection
+
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.formats import array_literal
@@ -178,6 +180,12 @@ def complete(
         # The statement may have run twice because its first answer was lost; then its result is stored.
         effective |= written(database, missing)
     return effective
+
+
+def complete_in(connection: Connection, holder: str, completion: Completion) -> bool:
+    """Write one completion in a transaction of the caller; returns False if the holder has lost the attempt."""
+    write = COMPLETE_SUBSCRIBED if subscribed([completion]) else COMPLETE
+    return connection.execute(write, _params(holder, [completion])).first() is not None
 
 
 def subscribed(completions: Sequence[Completion]) -> list[Completion]:

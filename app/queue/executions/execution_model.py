@@ -160,6 +160,10 @@ class DeliveryError(Exception):
         }
 
 
+class HandedOverError(Exception):
+    """The attempt continues without its worker, which writes no result of it (app.queue.executions.handover)."""
+
+
 class NotSentError(Exception):
     """Nothing was sent, and nothing may be sent: the claim is released, and no attempt is used.
 

@@ -21,14 +21,16 @@ from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.handover import HAS_WORKFLOW
 from app.queue.executions.settlement import MAY_SETTLE, settlement_of
 from app.queue.executions.verdict import Tried, Verdict, decide, outcome
 from schema.states import ExecutionStatus, LogLevel
 
 # An expired lease is never renewed, so a lost execution stays lost between the two statements.
-_IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
-                          WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())"""
-_IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"
+_IS_LOST = f"""(NOT EXISTS (SELECT 1 FROM workers AS w
+                            WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
+                AND NOT {HAS_WORKFLOW})"""  # noqa: S608 - a constant of this package
+_IS_STUCK = f"(e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT {HAS_WORKFLOW})"
 
 _CANDIDATES = f"""
     SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,

@@ -87,6 +87,11 @@ class Verdict:
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=False) | {"rejected": True})
 
     @classmethod
+    def cancel(cls, error: DeliveryError) -> "Verdict":
+        """RUNNING -> CANCELLED: the work of the attempt was cancelled."""
+        return cls(ExecutionStatus.CANCELLED, error=error.as_json(retryable=False))
+
+    @classmethod
     def abort(cls) -> "Verdict":
         """RUNNING -> CANCELLED: aborted on request after the first byte was sent and before an answer."""
         message = "aborted on request, before an answer came"

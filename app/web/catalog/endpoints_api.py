@@ -254,4 +254,4 @@ def definition_of(body: Mapping[str, Any]) -> EndpointDefinition:
 
 def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
     stuck_timeout_ms = round(services().settings.stuck_timeout_seconds * 1000)
-    return {"stuck_timeout_ms": stuck_timeout_ms, "flow": flow_of(body)}
+    return {"stuck_timeout_ms": stuck_timeout_ms, "flow": flow_of(body), "spec_checks": services().spec_checks}

@@ -26,7 +26,7 @@ from tests import rows
 from tests.definitions import definitions
 
 # The newest revision, and the digest of the tables that the revision creates.
-NEWEST = ("0110", "ab24040e3266c378")
+NEWEST = ("0111", "6a6d1fd296035f40")
 
 
 @pytest.fixture
@@ -187,8 +187,8 @@ def test_checks_have_the_names_of_the_first_design(engine: Engine) -> None:
     """Operators find these names in errors of the database, and in the scripts of the design."""
     inspector = inspect(engine)
     names = {
-        "endpoints": {"chk_endpoint_type"},
-        "jobs": {"chk_trigger_type", "chk_status", "chk_endpoint_type"},
+        "endpoints": {"chk_endpoints_endpoint_type"},
+        "jobs": {"chk_trigger_type", "chk_status", "chk_jobs_endpoint_type"},
         "executions": {"chk_exec_status"},
         "attempts": {"chk_attempt_status"},
         "execution_logs": {"chk_log_level"},

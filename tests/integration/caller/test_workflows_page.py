@@ -20,7 +20,7 @@ def created(page: str, address: str, api: Api) -> dict[str, Any]:
 
 def test_calls_of_the_page_of_workflows_work_in_their_order(address: str, shared_api: Api) -> None:
     found = created("workflows.md", address, shared_api)
-    assert found.keys() >= {"nightly-report", "thumbnails", "gated"}
+    assert found.keys() >= {"nightly-report", "thumbnails", "gated", "weekly"}
     assert found["thumbnails"]["reason"] == "CANCELLED"
     assert found["gated"]["nodes"] == 201
 

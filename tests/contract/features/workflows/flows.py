@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from app.features.workflows import advancing, workflow_creation
+from app.features.workflows import advancing, control, workflow_creation
 from app.features.workflows.graph import parse
 from app.features.workflows.handlers import WORKFLOWS
 from app.kernel import ids
@@ -16,6 +16,7 @@ from app.queue.ending.handler import Handler
 from app.queue.ending.letters import DeadLetter
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.completion import Completion, complete
+from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from schema.states import KeepResponse
@@ -72,6 +73,15 @@ def handle(database: Database, event_ids: Sequence[str], *others: Handler) -> se
     """Handle completion events, also by other handlers; returns the workflows to advance."""
     done = OutboxProcessor(database, handlers=[*others, WORKFLOWS]).handle(event_ids)
     return {key for _, key in done.follow_ups}
+
+
+def handle_all(database: Database) -> set[str]:
+    """Handle all completion events in the outbox; returns the workflows to advance."""
+    return handle(database, [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))])
+
+
+def cancel(database: Database, workflow_id: str, if_running: IfRunning | None = None) -> None:
+    control.cancel(database, workflow_id, if_running=if_running, actor="test")
 
 
 def run(

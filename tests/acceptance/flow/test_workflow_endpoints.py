@@ -1,0 +1,111 @@
+"""Endpoints of the type WORKFLOW with real processes: each way to start a job starts a workflow."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.dev.receiver import Receiver
+from app.dev.stack.runner import Stack
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
+from tests.acceptance.flow.test_workflows import register
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.acceptance
+
+STEP = {"name": "step", "endpoint": "step", "input": {"body": {"day": "{{workflow.input.day}}"}}}
+REPORT = {"nodes": [STEP], "output": {"day": "{{parents.step.output.body.day}}"}}
+
+
+def define(api: Api, name: str, spec: dict[str, Any], **fields: Any) -> None:
+    api.post("/endpoints", {"name": name, "type": "WORKFLOW", "spec": spec, **fields})
+
+
+def ended(api: Api, execution_id: str) -> Any:
+    def final() -> Any:
+        found = api.get(f"/executions/{execution_id}")
+        return found if found["completed_at"] else None
+
+    return eventually(final, what=f"the end of the execution {execution_id}")
+
+
+def run(api: Api, endpoint: str, **fields: Any) -> str:
+    """Create a job, and return the id of its execution."""
+    job = api.post("/jobs", {"endpoint": endpoint, "trigger": "IMMEDIATE", "idempotency_key": endpoint, **fields})
+    found: str = job["execution"]["execution_id"]
+    return found
+
+
+@pytest.fixture
+def running(stack: Stack, api: Api, receiver: Receiver) -> Api:
+    """An API with all processes and the endpoints of the nodes."""
+    stack.web()
+    stack.worker()
+    stack.scheduler()
+    register(api, receiver, "step", "mirror")
+    register(api, receiver, "bad", "status/500")
+    register(api, receiver, "slow", "slow/60000")
+    register(api, receiver, "called", "ok")
+    return api
+
+
+def test_each_route_starts_one_workflow(running: Api, receiver: Receiver, database: Database) -> None:
+    """A key given twice, te_enqueue, an interval, and a batch; the callback gets the output of the workflow."""
+    called = {"url": f"{receiver.base_url}/ok/outcome", "body_template": {"output": "{{input.output}}"}}
+    running.post("/endpoints", {"name": "outcome", "type": "HTTP", "spec": called})
+    define(running, "report", REPORT, callbacks={"on_success": "outcome"})
+    first = run(running, "report", input={"day": 1})
+    assert run(running, "report", input={"day": 1}) == first
+    output = ended(running, first)["output"]
+    assert output == {"workflow_id": output["workflow_id"], "body": {"day": 1}}
+    workflow = running.get(f"/workflows/{output['workflow_id']}")
+    assert (workflow["name"], workflow["status"], workflow["input"]) == ("report", "SUCCEEDED", {"day": 1})
+    (outcome,) = receiver.wait_for(1, path="/ok/outcome")
+    assert outcome.json["output"]["body"] == {"day": 1}
+
+    enqueue = text("""SELECT execution_id FROM te_enqueue('report', '{"day": 2}')""")
+    assert ended(running, database.fetch(enqueue)[0].execution_id)["output"]["body"] == {"day": 2}
+    batch = [
+        {"endpoint": "report", "trigger": "IMMEDIATE", "idempotency_key": f"day-{day}", "input": {"day": day}}
+        for day in (3, 4)
+    ]
+    for made in running.post("/jobs/batch", {"jobs": batch})["items"]:
+        ended(running, made["job"]["execution"]["execution_id"])
+    running.post("/jobs", {"endpoint": "report", "trigger": "INTERVAL", "every": "1s", "input": {"day": 5}})
+    eventually(lambda: len([each for each in receiver.requests if each.json == {"day": 5}]) >= 2)
+    days = [request.json["day"] for request in receiver.requests if request.path == "/mirror/step"]
+    assert [days.count(day) for day in (1, 2, 3, 4)] == [1, 1, 1, 1]
+
+
+def test_failed_workflow_fails_its_execution_with_the_node(running: Api) -> None:
+    define(running, "failing", {"nodes": [{"name": "broken", "endpoint": "bad", "input": {"body": 1}}]})
+    found = ended(running, run(running, "failing"))
+    error = found["last_error"]
+    assert (found["status"], error["type"]) == ("FAILED", "WORKFLOW_FAILED")
+    assert error["message"] == "its workflow failed: node broken FAILED"
+    assert running.get(f"/workflows/{error['workflow_id']}")["status"] == "FAILED"
+    eventually(lambda: found["execution_id"] in {each["execution_id"] for each in running.items("/dead-letters")})
+
+
+@pytest.mark.parametrize("request_", ["request", "abort"])
+def test_cancelled_execution_cancels_its_workflows(running: Api, request_: str) -> None:
+    """The inner workflow is a node of the outer workflow; the execution of the outer workflow is cancelled."""
+    waiting = {"name": "late", "endpoint": "step", "delay": "1h", "input": {"body": 1}}
+    define(running, "inner", {"nodes": [waiting]})
+    define(running, "outer", {"nodes": [{"name": "child", "endpoint": "inner"}]})
+    execution = run(running, "outer")
+    inner = eventually(lambda: [each for each in running.get("/workflows")["items"] if each["name"] == "inner"])
+    running.post(f"/executions/{execution}/cancel?if_running={request_}")
+    assert ended(running, execution)["status"] == "CANCELLED"
+    assert running.get(f"/workflows/{inner[0]['workflow_id']}")["status"] == "CANCELLED"
+
+
+def test_sub_workflow_ends_its_node_with_its_output(running: Api) -> None:
+    define(running, "report", REPORT)
+    nodes = [
+        {"name": "child", "endpoint": "report", "input": {"day": "{{workflow.input.day}}"}},
+        {"name": "last", "endpoint": "step", "after": ["child"], "input": {"body": "{{parents.child.output.body}}"}},
+    ]
+    define(running, "outer", {"nodes": nodes, "output": "{{parents.last.output.body}}"})
+    assert ended(running, run(running, "outer", input={"day": 7}))["output"]["body"] == {"day": 7}
