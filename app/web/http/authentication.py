@@ -56,7 +56,11 @@ def bearer() -> str:
 def require(scope: Scope) -> None:
     """Raise ForbiddenError if the key of the current request lacks a scope."""
     if not g.api_key.allows(scope):
-        raise ForbiddenError(f"This API key lacks the scope {scope.value!r}. Use a key that has it.")
+        raise _lacks(scope)
+
+
+def _lacks(scope: Scope) -> ForbiddenError:
+    return ForbiddenError(f"This API key lacks the scope {scope.value!r}. Use a key that has it.")
 
 
 def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
@@ -77,5 +81,5 @@ def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
     if key_limit is not None:
         g.allowance = key_limit.count(key.key_id)
         refuse_excess(g.allowance)
-    if or_scope is None or not key.allows(or_scope):
-        require(scope)
+    if not key.allows(scope) and (or_scope is None or not key.allows(or_scope)):
+        raise _lacks(scope)
