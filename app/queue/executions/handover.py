@@ -16,7 +16,8 @@ Starter = Callable[[str, int, Mapping[str, Any]], None]
 
 Raises DeliveryError if the attempt cannot start, and NotSentError if its worker lost it.
 """
-HAS_WORKFLOW = "left(e.worker_id, 3) = 'wf_'"
+_PREFIX = "wf_"
+HAS_WORKFLOW = f"left(e.worker_id, {len(_PREFIX)}) = '{_PREFIX}'"
 
 # A worker holds the execution with one attempt number at a time, so the number and the state are the fence.
 HAND_OVER = statement(
@@ -40,6 +41,11 @@ HOLDER = statement(
     """,
     has_workflow=HAS_WORKFLOW,
 )
+
+
+def has_workflow(worker_id: str | None) -> bool:
+    """Return whether the holder of an execution is a workflow."""
+    return worker_id is not None and worker_id.startswith(_PREFIX)
 
 
 def hand_over(connection: Connection, execution_id: str, attempt: int, workflow_id: str) -> Row[Any] | None:

@@ -9,6 +9,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
+from app.queue.executions.handover import has_workflow
 from app.queue.executions.node_key import NodeKey
 from app.queue.reading.waiting_reasons import FACTS, Explanation, Facts, WaitingReason, at, explain_due
 from schema.states import ExecutionStatus, WorkerStatus
@@ -88,9 +89,19 @@ def _waiting(database: Database, facts: Facts, reasons: Iterable[WaitingReason])
     return explain_due(database, facts, details, reasons)
 
 
+def _as_workflow(database: Database, facts: Facts, attempt: str, details: dict[str, Any]) -> Explanation:
+    text = f"{attempt} is the workflow {facts.worker_id}; GET /workflows/{facts.worker_id}/explain explains it."
+    if facts.cancel_requested_at is None:
+        return Explanation(facts.status, "RUNNING", text, facts.started_at, None, details)
+    text = f"{text} Its cancellation was requested{_by(_event(database, facts))}."
+    return Explanation(facts.status, "CANCEL_REQUESTED", text, facts.cancel_requested_at, None, details)
+
+
 def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Explanation:
     status, attempt = ExecutionStatus.RUNNING, f"Attempt {facts.attempt_count} of {facts.max_attempts}"
     details = {"worker_id": facts.worker_id, "attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
+    if has_workflow(facts.worker_id):
+        return _as_workflow(database, facts, attempt, details)
     lease = facts.lease_expires_at
     if lease is None or facts.worker_status is not WorkerStatus.ALIVE or lease <= facts.now:
         lost_at = lease or facts.started_at

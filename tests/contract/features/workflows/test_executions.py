@@ -1,6 +1,7 @@
 """Workflows of executions: an execution of a WORKFLOW endpoint becomes a workflow, and ends with it."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,17 @@ from app.kernel.db import Database
 from app.queue.executions import reclaim
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, DeliveryError, NotSentError
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.reading.explanation import explain
 from schema.states import EndpointType
 from tests import rows
 from tests.claiming import take
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import gate, job
 from tests.contract.races.mortal import chores
+from tests.contract.scheduler.conftest import chores as scheduler_chores
+from tests.cron_jobs import add_interval_job, scheduled
+from tests.cron_jobs import job as stored_job
 
 REPORT = {"nodes": [job("step", input={"day": "{{workflow.input.day}}"})]}
 
@@ -233,6 +239,64 @@ def test_failed_sub_workflow_fails_its_node_and_a_cancelled_parent_cancels_it(da
         "CANCELLED",
         {"child": "CANCELLED"},
     )
+
+
+def test_retried_execution_of_a_sub_workflow_carries_its_parent_on(database: Database) -> None:
+    """The retry starts a new sub-workflow."""
+    define(database, "inner", REPORT)
+    child = {"name": "child", "endpoint": "inner", "input": {"day": 1}}
+    parent = flows.create(database, [child, gate("last", "child")])
+    flows.advance(database, parent)
+    first = start(database, REPORT)
+    run(database, first, failing=["step"])
+    flows.handle_all(database)
+    flows.advance(database, parent)
+    assert flows.status(database, parent) == "FAILED"
+    retry_execution(database, flows.workflow(database, first).execution_id, actor="x")
+    chores(database)
+    assert flows.status(database, parent) == "RUNNING"
+    run(database, start(database, REPORT))
+    flows.handle_all(database)
+    flows.advance(database, parent)
+    assert (flows.status(database, parent), flows.status(database, first)) == ("SUCCEEDED", "FAILED")
+
+
+def test_explanation_names_the_workflow_of_a_running_execution(database: Database) -> None:
+    define(database, "report", REPORT)
+    execution_id = add(database, "report")
+    workflow_id = start(database, REPORT)
+
+    def explained() -> tuple[str, str]:
+        found = explain(database, execution_id, reclaim_every=timedelta(0), reasons=())
+        return found.reason, found.explanation
+
+    reason, sentence = explained()
+    assert reason == "RUNNING"
+    assert sentence.startswith(f"Attempt 1 of 1 is the workflow {workflow_id}; ")
+    cancel_execution(database, execution_id, if_running=IfRunning.REQUEST, actor="test")
+    reason, sentence = explained()
+    assert reason == "CANCEL_REQUESTED"
+    assert sentence.endswith("Its cancellation was requested by test.")
+
+
+def test_schedule_without_overlap_starts_no_workflow_while_one_runs(database: Database) -> None:
+    define(database, "report", REPORT)
+    hour = timedelta(hours=1)
+    given = {"endpoint": "report", "endpoint_type": "WORKFLOW", "overlap": "skip", "input": {"day": 1}}
+    job_id = add_interval_job(database, hour, **given)
+
+    def tick() -> tuple[int, int]:
+        """Make the next tick due; returns the executions and the skipped ticks of the job."""
+        move = "UPDATE jobs SET cron_next_run_at = now() WHERE job_id = :id"
+        database.fetch(text(move), {"id": job_id})
+        scheduler_chores(database).materialize()
+        return len(scheduled(database, job_id)), stored_job(database, job_id).skipped_overlap
+
+    assert tick() == (1, 0)
+    workflow_id = start(database, REPORT)
+    assert tick() == (1, 1)
+    run(database, workflow_id)
+    assert tick() == (2, 1)
 
 
 def test_too_deep_workflow_fails_at_its_start(database: Database) -> None:
