@@ -78,11 +78,11 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
     }
     loop = DeliveryLoop(partial(open_dispatchers, settings, starters))
     deliveries = Deliveries(catalog, loop, database, process)
-    process.flow.on_pulse(deliveries.follow)
+    process.flow.on_poll(deliveries.follow)
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
     process.on_end(loop.stop)
-    process.flow.on_pulse(loop.take_pulse)
+    process.flow.on_poll(loop.abort_requested)
     spans = exporting(settings.traces, "worker")
     for exporter in spans:
         process.finalizer.outcomes.spans = WorkerSpans(exporter, process.worker_id)

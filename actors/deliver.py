@@ -19,7 +19,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import TemplateError, UnavailableError
-from app.queue.claiming.endpoint_rules import Pulse
+from app.queue.claiming.endpoint_rules import FlowState
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.execution_queries import channels_of, uncertain_for
@@ -32,7 +32,7 @@ from schema.states import EndpointType
 log = logging.getLogger(__name__)
 
 MAX_RESOLVED = 100
-"""Maximum number of endpoints behind open breakers that are resolved again at one pulse."""
+"""Maximum number of endpoints behind open breakers that are resolved again at one poll."""
 _WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION})
 
 
@@ -96,19 +96,19 @@ class Deliveries:
             attempt.defer(most_ms=rest_ms(attempt), is_noted=False)
         return False
 
-    def follow(self, pulse: Pulse) -> None:
+    def follow(self, state: FlowState) -> None:
         """Bind endpoints behind open breakers to the targets of their newest versions, without claiming executions.
 
-        Each pulse handles a part of them: each endpoint once, and again after each new revision of endpoints, configs
+        Each call handles a part of them: each endpoint once, and again after each new revision of endpoints, configs
         and secrets. Raises UnavailableError.
         """
-        revisions, behind = (pulse.revision, pulse.catalog_revision), self._bindings.behind_open()
+        revisions, behind = (state.revision, state.catalog_revision), self._bindings.behind_open()
         self._resolved = {endpoint: self._resolved[endpoint] for endpoint in behind if endpoint in self._resolved}
         resolved_at = {endpoint: self._resolved.get(endpoint, (-1, -1)) for endpoint in behind}
         due = (endpoint for endpoint, at in resolved_at.items() if at != revisions)
         for endpoint in nsmallest(MAX_RESOLVED, due, key=resolved_at.__getitem__):
             try:
-                self._bind(endpoint, *self._catalog.prepare_newest(endpoint, pulse.catalog_revision))
+                self._bind(endpoint, *self._catalog.prepare_newest(endpoint, state.catalog_revision))
             except UnavailableError:
                 raise
             except Exception as error:  # noqa: BLE001 - one invalid row must not affect other endpoints

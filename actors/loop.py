@@ -19,7 +19,7 @@ from actors.sending import deliver, fail
 from app.catalog.loader import Prepared
 from app.kernel.function_types import Call, Run
 from app.kernel.threads import BackgroundThread
-from app.queue.claiming.endpoint_rules import Pulse
+from app.queue.claiming.endpoint_rules import FlowState
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import DeliveryError
 from brokers.attempt import Attempt
@@ -112,9 +112,9 @@ class DeliveryLoop(BackgroundThread):
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._abort, frozenset(claims))
 
-    def take_pulse(self, pulse: Pulse) -> None:
-        """Abort the deliveries of a pulse's requests."""
-        self.abort(pulse.aborts)
+    def abort_requested(self, state: FlowState) -> None:
+        """Abort the deliveries of all executions that the state names."""
+        self.abort(state.aborts)
 
     def interrupt(self) -> None:
         """Let the loop cancel running deliveries and close the dispatchers."""

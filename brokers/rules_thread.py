@@ -11,17 +11,17 @@ from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.threads import BackgroundThread
-from app.queue.claiming.endpoint_rules import FlowRules, Pulse, pulse
+from app.queue.claiming.endpoint_rules import FlowRules, FlowState, read_flow_state
 from brokers.inbox import Inboxes
 
 log = logging.getLogger(__name__)
 
-PULSE_SECONDS = 0.5
-Listen = Callable[[Pulse], None]
+POLL_SECONDS = 0.5
+Listen = Callable[[FlowState], None]
 
 
 class FlowThread(BackgroundThread):
-    """Keeps the endpoint rules current, and passes each pulse to listeners.
+    """Keeps the endpoint rules current, and passes each state to listeners.
 
     So a change takes effect within a second without wake-ups, however rarely an idle consumer polls.
     """
@@ -36,8 +36,8 @@ class FlowThread(BackgroundThread):
         self.hurry = threading.Event()  # set by any thread: poll at once
         self._is_away = False
 
-    def on_pulse(self, listen: Listen) -> None:
-        """Pass each pulse to `listen`, on this thread; call before `start`. `listen` may raise errors of the database.
+    def on_poll(self, listen: Listen) -> None:
+        """Pass each state to `listen`, on this thread; call before `start`. `listen` may raise errors of the database.
 
         The last listener is called first: the first one writes, and may wait for a lock.
         """
@@ -50,7 +50,7 @@ class FlowThread(BackgroundThread):
         """Poll until the thread is stopping; retry after errors."""
         while not self.stopping.is_set():
             try:
-                self._beat()
+                self._poll()
                 self._is_away = False
             except (UnavailableError, SQLAlchemyError) as error:
                 if not self._is_away:
@@ -58,11 +58,11 @@ class FlowThread(BackgroundThread):
                 self._is_away = True
             except Exception:
                 log.exception("unexpected error in te-flow; continuing")
-            self.hurry.wait(PULSE_SECONDS)
+            self.hurry.wait(POLL_SECONDS)
             self.hurry.clear()
 
-    def _beat(self) -> None:
-        found = pulse(self._database, self._worker_id)
+    def _poll(self) -> None:
+        found = read_flow_state(self._database, self._worker_id)
         if self._rules.refresh(found.revision) or self._rules.correct(found.revision):
             self._inboxes.wake()
         with ExitStack() as stack:  # calls all listeners, the last one first, also after an error

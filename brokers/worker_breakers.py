@@ -50,7 +50,7 @@ class WorkerBreakers:
         self._targets: dict[str, Target] = {}
         self._standings: Mapping[str, StoredBreaker] = {}  # open, half-open and watched breakers, as last read
         self._lock = threading.Lock()
-        self._beating = threading.Lock()
+        self._updating = threading.Lock()
 
     def of(self, endpoint: str, name: str, stored: Any) -> Target:
         """Return the target of that name with the breaker for an endpoint's stored settings."""
@@ -91,16 +91,16 @@ class WorkerBreakers:
 
     def forget_results(self) -> None:
         """Forget the results of this process that are not written, and for how long receivers asked it to wait."""
-        with self._beating, self._lock:
+        with self._updating, self._lock:
             for target in self._targets.values():
                 target.forget()
 
-    def beat(self) -> None:
+    def update(self) -> None:
         """Read all breakers, write results and change breakers; after UnavailableError results may be lost."""
-        with self._beating:
-            self._beat()
+        with self._updating:
+            self._update()
 
-    def _beat(self) -> None:
+    def _update(self) -> None:
         self.poll()
         now = time.monotonic()
         with self._lock:
@@ -171,7 +171,7 @@ class WorkerBreakers:
     def _change(self, target: Target, before: StoredBreaker, to: Transition) -> bool:
         after = store.change(self._database, before, to, self._worker_id, watch_ms=target.settings.window_ms)
         if after is None:
-            return False  # another process was faster, or the answer was lost: the next beat reads the state
+            return False  # another process was faster, or the answer was lost: the next update reads the state
         target.learn(after, self._worker_id)
         self.change = object()
         self._values.add(series.BREAKERS, to.to, to.reason)

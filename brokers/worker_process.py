@@ -22,7 +22,7 @@ from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import HEARTBEAT_SECONDS, Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.queue.claiming.admission import AdmissionRule
-from app.queue.claiming.endpoint_rules import FlowRules, Pulse
+from app.queue.claiming.endpoint_rules import FlowRules, FlowState
 from app.queue.ending.outbox_processor import OutboxProcessor
 from brokers.discovery import horizon_ms
 from brokers.draining import Draining
@@ -133,7 +133,7 @@ class WorkerProcess:
         self.breakers = WorkerBreakers(self.database, self.worker_id, self.values, self.flow.hurry)
         self.bindings = Bindings(self.breakers, self.rules, self.settings.connections_per_host)
         self._seen_change: object = None
-        self.flow.on_pulse(self._pulsed)
+        self.flow.on_poll(self._polled)
 
     def _make_heartbeats(self) -> None:
         self.heartbeat = Heartbeat(
@@ -191,7 +191,7 @@ class WorkerProcess:
             lease_ms=int(self.settings.lease_seconds * 1000),
         )
         self.heartbeat.granted(registered_at)
-        self.rules.refresh()  # before the first claim, which may come before the first pulse
+        self.rules.refresh()  # before the first claim, which may come before the first poll
         self.breakers.poll()
 
     def serve(self, queue: str) -> None:
@@ -206,10 +206,10 @@ class WorkerProcess:
         rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
         return [*rules, TargetAdmission(self.breakers, self.bindings, self.shares, self.rules)]
 
-    def _pulsed(self, _pulse: Pulse) -> None:
+    def _polled(self, _state: FlowState) -> None:
         self.bindings.follow()
         self.bindings.forget(self.shares.slots)
-        self.breakers.beat()
+        self.breakers.update()
         before, self._seen_change = self._seen_change, self.breakers.change
         if before is not self._seen_change:
             self.inboxes.wake()

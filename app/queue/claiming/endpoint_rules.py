@@ -29,8 +29,8 @@ RULES = statement(
     """,
 )
 # An index has the open requests to abort only.
-PULSE = hot_statement(
-    "flow.pulse",
+FLOW_STATE = hot_statement(
+    "flow.state",
     """
     SELECT c.revision AS flow_revision,
            COALESCE((SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0) AS catalog_revision,
@@ -65,7 +65,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class FlowState:
     """Answer to the query that each worker sends twice a second; `aborts` are of its own claims."""
 
     revision: int  # of the rules
@@ -130,11 +130,11 @@ class FlowRules:
         self.revision = revision
 
 
-def pulse(database: Database, worker_id: str) -> Pulse:
+def read_flow_state(database: Database, worker_id: str) -> FlowState:
     """Read revisions and requests to abort."""
-    (row,) = database.fetch(PULSE, {"worker": worker_id})
+    (row,) = database.fetch(FLOW_STATE, {"worker": worker_id})
     aborts = Aborts(zip(row.executions, row.attempts, row.claimed, strict=True)) if row.executions else []
-    return Pulse(row.flow_revision, row.catalog_revision, aborts)
+    return FlowState(row.flow_revision, row.catalog_revision, aborts)
 
 
 def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> EndpointLimits | None:

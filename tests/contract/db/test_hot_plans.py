@@ -13,7 +13,7 @@ from app.kernel.db import Database
 from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH
 from app.queue.claiming.due_queues import QUEUES, due_queues
-from app.queue.claiming.endpoint_rules import pulse
+from app.queue.claiming.endpoint_rules import read_flow_state
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
 from app.queue.ending import outbox_rows
@@ -75,7 +75,7 @@ def _run_idle(single_connection: Database) -> None:
     on_hold.hold_retries(single_connection)
     outbox_rows.waiting(single_connection, {0: EPOCH})
     due_queues(single_connection, ["http"], EPOCH, 250)
-    pulse(single_connection, WORKER)
+    read_flow_state(single_connection, WORKER)
     breakers.notable(single_connection)
 
 
@@ -96,7 +96,7 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
         "executions_next_partitions",
     }
     idle = {f"executions_{name}" for name in ("due_jobs", "due_queues", "promote", "retries_of_paused_jobs")}
-    idle |= {"execution_ends_waiting", "flow_pulse", "targets_notable"}
+    idle |= {"execution_ends_waiting", "flow_state", "targets_notable"}
     assert set(found) == creation | partitions | idle | {"executions_complete"}
     for name, plan in found.items():
         assert not re.search(r"Seq Scan on (executions|jobs)", plan), plan

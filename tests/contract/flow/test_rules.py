@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import PULSE, FlowRules, Pulse, Rules
+from app.queue.claiming.endpoint_rules import FLOW_STATE, FlowRules, FlowState, Rules
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import worker_process
@@ -94,40 +94,40 @@ def test_process_drops_changes_that_the_database_has_lost(process: WorkerProcess
 
 def test_te_flow_continues_after_a_failed_listener(process: WorkerProcess) -> None:
     failures: list[int] = []
-    pulses_after: list[object] = []
-    pulses_before: list[object] = []
+    states_after: list[object] = []
+    states_before: list[object] = []
 
-    def fail(_pulse: object) -> None:
+    def fail(_state: object) -> None:
         failures.append(1)
         raise RuntimeError("no")
 
-    process.flow.on_pulse(pulses_after.append)  # the last listener is called first
-    process.flow.on_pulse(fail)
-    process.flow.on_pulse(pulses_before.append)
+    process.flow.on_poll(states_after.append)  # the last listener is called first
+    process.flow.on_poll(fail)
+    process.flow.on_poll(states_before.append)
     process.flow.hurry.set()
-    eventually(lambda: len(failures) > 1 and pulses_after, what="a call of the listener after the failed listener")
-    eventually(lambda: pulses_before, what="a call of the listener before the failed listener")
+    eventually(lambda: len(failures) > 1 and states_after, what="a call of the listener after the failed listener")
+    eventually(lambda: states_before, what="a call of the listener before the failed listener")
     change(process.database, (PAUSE, {"name": "target"}))
     eventually(lambda: process.rules.of("target"), what="the rules")
 
 
 @pytest.mark.postgresql_only
 def test_abort_does_not_wait_for_writes_of_te_flow(database: Database, database_url: str) -> None:
-    pulses: list[Pulse] = []
+    states: list[FlowState] = []
     process = worker_process(database, db.connect(database_url, pool_size=1, application_name="te-test-lease"))
-    process.flow.on_pulse(pulses.append)
+    process.flow.on_poll(states.append)
     process.bindings.bind("target", "http:host:80", 1000, has_turns=True).target.failed("target")
     with database.engine.connect() as connection, connection.begin():
         connection.execute(text("LOCK TABLE breaker_counts IN EXCLUSIVE MODE"))
         process.open(["http"])
         eventually(lambda: database.fetch(WAITING)[0].n == 1, what="te-flow to wait for the lock")
-        assert len(pulses) == 1
+        assert len(states) == 1
     process.close()
 
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("statistics", ["fresh", "outdated"])
-def test_pulse_reads_running_executions_by_the_index_of_aborts_only(database: Database, statistics: str) -> None:
+def test_poll_of_rules_reads_running_executions_by_the_index_of_aborts(database: Database, statistics: str) -> None:
     if statistics == "outdated":
         database.fetch(text("ANALYZE executions"))
     rows.add_executions(database, 3000)
@@ -136,7 +136,7 @@ def test_pulse_reads_running_executions_by_the_index_of_aborts_only(database: Da
     )
     if statistics == "fresh":
         database.fetch(text("ANALYZE executions"))
-    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + PULSE.text), {"worker": "wrk_1"}))
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + FLOW_STATE.text), {"worker": "wrk_1"}))
     assert "idx_executions_aborts" in plan
     assert "Seq Scan on executions" not in plan
 

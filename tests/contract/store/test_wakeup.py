@@ -42,7 +42,7 @@ def listener(process: WorkerProcess, way: tuple[Source, str]) -> Iterator[Wakeup
 def test_a_hint_wakes_the_consumer_of_its_queue_only(
     process: WorkerProcess, database: Database, listener: WakeupListener, way: tuple[Source, str]
 ) -> None:
-    """Told by the partition that it names from a pulse of te-flow, and from a standing connection: these wake all."""
+    """Told by the partition that it names from a poll of te-flow, and from a standing connection: these wake all."""
     inboxes = {queue: process.inboxes.open(queue) for queue in ("http", "kafka")}
     listener.start()
     notifier = WakeupSender(database, way[1])
@@ -68,7 +68,7 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
 @contextmanager
 def notified(process: WorkerProcess, url: str, *queues: str, name: str = "te-test-listener") -> Iterator[list[Event]]:
     """Listen by NOTIFY, and yield an event of each queue once all were woken because the connection stands."""
-    assert process.flow.stop(60), "a pulse wakes all as well"
+    assert process.flow.stop(60), "a poll wakes all as well"
     source = PostgresSource(db.connect(url, pool_size=1, application_name=name))
     listener = WakeupListener(process.inboxes, source)
     events = [process.inboxes.open(queue).arrived for queue in queues]

@@ -59,7 +59,7 @@ class Worker:
 
     def sync(self) -> None:
         """Write results and read the states of breakers, as te-flow does twice a second."""
-        self.breakers.beat()
+        self.breakers.update()
 
     def fail(self, count: int = 1, endpoint: str = "endpoint", **options: Any) -> None:
         for _ in range(count):
@@ -119,7 +119,7 @@ def deliveries_of(database: Database, process: WorkerProcess, loop: DeliveryLoop
     catalog = catalog_of(database)
     deliveries = Deliveries(catalog, loop, database, process)
     process.on_revision = catalog.observe
-    process.flow.on_pulse(deliveries.follow)
+    process.flow.on_poll(deliveries.follow)
     return deliveries
 
 

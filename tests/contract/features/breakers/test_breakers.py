@@ -51,7 +51,7 @@ def test_new_process_reads_open_breakers_before_its_first_claim(
     open_breaker(database, three)
     process = worker_process(database, connect(database_url, pool_size=1, application_name="te-test-lease"))
     is_over = threading.Event()
-    process.flow.on_pulse(lambda _pulse: bool(is_over.wait()))  # the last listener is called first
+    process.flow.on_poll(lambda _state: bool(is_over.wait()))  # the last listener is called first
     process.open(["http"])
     try:
         assert process.bindings.bind("other", NAME, 1000, has_turns=True).target.is_open

@@ -15,7 +15,7 @@ from app.dev.receiver import Receiver
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import Pulse
+from app.queue.claiming.endpoint_rules import FlowState
 from brokers.attempt import Stage
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -206,11 +206,11 @@ def test_many_endpoints_are_resolved_in_batches_and_once_per_revision(
         process.bindings.bind(f"many-{number}", DEAD, 30_000, has_turns=True)
     reads = count_reads(database)
     for _ in range(2):
-        pulse = Pulse(next(revisions), 1, [])
-        taken = [(deliveries.follow(pulse), reads())[1] for _ in range(4)]
+        state = FlowState(next(revisions), 1, [])
+        taken = [(deliveries.follow(state), reads())[1] for _ in range(4)]
         assert taken == [MAX_RESOLVED, MAX_RESOLVED, 1, 0]
     # Every endpoint gets its turn, even while the revision keeps changing.
-    taken = [(deliveries.follow(Pulse(revision, 1, [])), reads())[1] for revision in revisions]
+    taken = [(deliveries.follow(FlowState(revision, 1, [])), reads())[1] for revision in revisions]
     assert set(taken) == {MAX_RESOLVED}
 
 

@@ -112,15 +112,15 @@ def test_change_of_another_endpoint_opens_no_partition(database: Database, proce
     process.bindings.bind("blocked", name, 5000, has_turns=True)
     rows.add_breaker(database, name, "open", open_for=timedelta(hours=1))
     eventually(process.bindings.behind_open, what="the process to read the open breaker")
-    pulses: list[int] = []
-    process.flow.on_pulse(lambda pulse: pulses.append(pulse.revision))
-    eventually(lambda: len(pulses) > 1, what="two pulses")
+    states: list[int] = []
+    process.flow.on_poll(lambda state: states.append(state.revision))
+    eventually(lambda: len(states) > 1, what="two states")
     for _ in range(2):
-        change_flow(database, "target", {"limits": {"max_in_flight": len(pulses)}}, AuditedChange(SYSTEM))
-        CONFIGS.create(database, f"conf-{len(pulses)}", {}, AuditedChange(SYSTEM))
-        pulses_before = len(pulses)
+        change_flow(database, "target", {"limits": {"max_in_flight": len(states)}}, AuditedChange(SYSTEM))
+        CONFIGS.create(database, f"conf-{len(states)}", {}, AuditedChange(SYSTEM))
+        states_before = len(states)
         eventually(
-            lambda pulses_before=pulses_before: len(pulses) > pulses_before + 2, what="two pulses after the change"
+            lambda states_before=states_before: len(states) > states_before + 2, what="two states after the change"
         )
         assert capacity_of(process, "blocked") == 0
         assert process.bindings.behind_open() == ["blocked"]
