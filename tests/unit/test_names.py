@@ -5,13 +5,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from schema.states import EndpointType
+
 ROOT = Path(__file__).parents[2]
 ROLES = {
     *("__init__", "admission", "api", "checks", "chores", "cli", "handlers", "metrics"),
     *("reasons", "rules", "schemas", "store", "tables"),
 }
 # Transports have a spec and a dispatcher of the same name; each schema has its own `Meta`.
-SHARED_FILES = {"__main__", "http", "kafka", "notification", "redis_stream", "limits", "document", "base"}
+TRANSPORTS = {endpoint_type.queue for endpoint_type in EndpointType}
+SHARED_FILES = TRANSPORTS | {"__main__", "limits", "document", "base"}
 SHARED_CLASSES = {"Meta"}
 
 
