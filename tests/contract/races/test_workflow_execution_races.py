@@ -131,3 +131,21 @@ def test_end_of_a_child_and_cancellation_of_its_parent_leave_nothing_open(
     strip_locks(monkeypatch, f"{level}{locks}", advancing, "LOCK")
     with pair(database_url, level) as sides:
         assert [found for seed in choice_of(range(60), 12) if (found := breach(database, sides, seed))] == []
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", LEVELS)
+def test_two_starts_of_one_attempt_store_one_workflow(database: Database, database_url: str, level: str) -> None:
+    """A start that outlived its time limit runs beside the start of a repeated delivery."""
+    with pair(database_url, level) as sides:
+        for seed in choice_of(range(40), 10):
+            clear(database)
+            add(database, "report")
+            claimed = claim(database)
+
+            def start(side: Database, execution_id: str = claimed.execution_id) -> None:
+                execution_start.start(side, execution_id, 1, SPEC)
+
+            choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+            sides.run([start, start], choices, with_reads=True)
+            assert facts(database) == ("RUNNING", 1, 1, 0), sides.taken

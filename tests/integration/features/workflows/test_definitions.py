@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from werkzeug.test import TestResponse
 
+from app.kernel.db import Database
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import SCHEMA, created, one_shot, register
 
@@ -94,3 +96,18 @@ def test_workflows_more_than_8_deep_are_refused(registered: Api) -> None:
     assert "are more than 8 deep: deep-8 → deep-7" in error["message"]
     last = {"name": "n", "endpoint": "deep-7"}
     assert registered.post("/workflows", {"name": "w", "nodes": [last]}).status_code == 201
+
+
+def test_sub_workflows_are_listed_by_their_parent(registered: Api, database: Database) -> None:
+    made = [registered.post("/workflows", {"name": name, "nodes": [NODE]}).json for name in ("one", "two", "two")]
+    parent, *children = [each["workflow_id"] for each in made]
+    assert [made[0][name] for name in ("parent_id", "depth", "execution_id")] == [None, 1, None]
+    move = text("UPDATE workflows SET parent_id = :parent, parent_node = 1, depth = 2 WHERE name = 'two'")
+    database.fetch(move, {"parent": parent})
+
+    def found(**filters: str) -> list[str]:
+        items = registered.get("/workflows", parent_id=parent, **filters).json["items"]
+        return sorted(each["workflow_id"] for each in items)
+
+    assert found() == found(name="two", status="RUNNING") == sorted(children)
+    assert found(name="one") == found(status="PAUSED") == []
