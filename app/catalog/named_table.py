@@ -10,6 +10,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause
 from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog import dependents, revision, superseded_configs
+from app.catalog.specs.spec_fields import CheckValue
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database
@@ -56,7 +57,7 @@ class NamedTable:
     is_hidden: bool = False
     is_cached: bool = True
     is_kept: bool = False
-    check_value: Callable[[Any], None] | None = None
+    check_value: CheckValue | None = None
     check: Check | None = None
     forget: Callable[[Connection, str], None] | None = None
 

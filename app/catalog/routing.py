@@ -6,7 +6,7 @@ transaction.
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -18,6 +18,7 @@ from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database, deadline, hardly_wait
 from app.kernel.formats import EPOCH
+from app.kernel.function_types import AnyFunction
 from app.kernel.sql import statement
 from schema.states import RouteSource
 
@@ -178,7 +179,7 @@ def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
             yield Move(row.name, now, then)
 
 
-def _pages(read: Callable[..., Iterable[Row[Any]]]) -> Iterator[Sequence[Row[Any]]]:
+def _pages(read: AnyFunction) -> Iterator[Sequence[Row[Any]]]:
     """Read the live endpoints in the order of their names."""
     after = ""
     while page := list(read(ENDPOINTS, {"after": after, "limit": STRIDE})):

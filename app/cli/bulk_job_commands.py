@@ -1,7 +1,7 @@
 """Commands that redrives and bulk operations share: list, show, pause, resume and stop."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -15,7 +15,7 @@ from app.cli.console import json_option, print_json, print_result, progress, sho
 from app.cli.options import Value, gather, limit_option, show_list
 from app.kernel.db import Database
 from app.kernel.formats import marshmallow_faults, numbered, rfc3339
-from app.kernel.function_types import AnyFunction
+from app.kernel.function_types import AnyFunction, Title
 from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_kind import MAX_RATE
 from app.queue.bulk.bulk_job_store import BulkJobStore
@@ -38,7 +38,7 @@ class BulkJobOutput(Generic[W]):
 
     bulk_jobs: BulkJobStore[W]
     shape: Shape[W]
-    about: Callable[[W], str]
+    about: Title[W]
 
     def show(self, database: Database, bulk_job: W, *, wait: bool, as_json: bool) -> None:
         """Print a bulk job, with `wait` after its end or a pause."""

@@ -22,6 +22,8 @@ Counted = Callable[[int], object]
 Run = Callable[[], T]
 Stopping = Callable[[], bool]
 """Returns true once long work shall end after its current step."""
+Title = Callable[[T], str]
+"""Writes a value for people, in one line."""
 Work = Callable[["Connection"], T]
 """Works in a transaction; may run several times, so it has no other effect."""
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Title
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -17,7 +18,7 @@ MAX_CHARACTERS = 300  # of a line: an error may quote a whole value
 _reported = set[str]()  # of this process
 
 
-def readable(read: Callable[[T], R], rows: Iterable[T], name: Callable[[T], str]) -> list[R]:
+def readable(read: Callable[[T], R], rows: Iterable[T], name: Title[T]) -> list[R]:
     """Return the results of `read` for the rows; skip a row for which it raises. Errors of the database are raised."""
     found = []
     for row in rows:

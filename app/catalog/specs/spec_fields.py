@@ -28,10 +28,14 @@ def matches(pattern: str | re.Pattern[str], message: str) -> validate.Regexp:
     return validate.Regexp(pattern, error=message.translate(_BRACES))
 
 
+CheckValue = Callable[[Any], None]
+"""Raises the error of a value that it refuses."""
+
+
 class DescribedValue(fields.Raw):
     """Value checked by a function; `json_schema` describes the check in the OpenAPI document."""
 
-    def __init__(self, check: Callable[[Any], None], json_schema: Mapping[str, Any], **options: Any) -> None:
+    def __init__(self, check: CheckValue, json_schema: Mapping[str, Any], **options: Any) -> None:
         super().__init__(validate=check, **options)
         self.json_schema = json_schema
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from app.features.dead_letters.letter_list import get_letter
@@ -44,23 +45,22 @@ def redrive(
     if new is None:
         return retry_execution(database, letter.execution_id, actor=actor, trace=trace, letter=letter)
     job = job_of_letter(letter, get_job(database, letter.job_id), new, trace)
-    return database.transact_jointly(lambda: _as_new_job(creator, letter_id, job, actor))
+    return database.transact_jointly(partial(_as_new_job, creator, letter_id, job, actor))
 
 
 def _as_new_job(creator: Creator, letter_id: str, new: NewJob, actor: str | None) -> str:
     transact = creator.database.transact
-    is_open = transact(lambda connection: dead_letters_store.lock_open(connection, letter_id, redriven_as=None))
+    is_open = transact(partial(dead_letters_store.lock_open, letter_id=letter_id, redriven_as=None))
     created = creator.create(new)
     execution = created.job.execution
     if execution is None or created.is_new is not is_open:
         raise _key_taken(letter_id, created.job) if is_open else _redriven_otherwise(letter_id)
     if not is_open:
         # The job with the key is the job of the first redrive only if the letter says so.
-        stored = execution.execution_id
-        transact(lambda connection: dead_letters_store.lock_open(connection, letter_id, redriven_as=stored))
+        transact(partial(dead_letters_store.lock_open, letter_id=letter_id, redriven_as=execution.execution_id))
     else:
         made = {letter_id: execution.execution_id}
-        transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
+        transact(partial(dead_letters_store.resolve_as, executions=made, actor=actor))
     return execution.queue
 
 
@@ -72,7 +72,7 @@ def redrive_as_new_jobs(
     Refusals are returned by letter.
     """
     database, wanted = creator.database, [letter.letter_id for letter in each]
-    is_open, refused = database.transact(lambda connection: dead_letters_store.lock_several(connection, wanted))
+    is_open, refused = database.transact(partial(dead_letters_store.lock_several, letters=wanted))
     jobs = {job.job_id: job for job in find_jobs(database, {letter.job_id for letter in each}, ())}
     found = [letter for letter in each if letter.letter_id in is_open]
     refused |= {each.letter_id: JobNotFoundError.of(each.job_id) for each in found if each.job_id not in jobs}
@@ -87,7 +87,7 @@ def redrive_as_new_jobs(
         else:
             made[letter.letter_id] = outcome.job.execution.execution_id
             queues[outcome.job.execution.queue] += 1
-    database.transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
+    database.transact(partial(dead_letters_store.resolve_as, executions=made, actor=actor))
     return OperationResult(queues, refused)
 
 
