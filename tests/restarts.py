@@ -35,6 +35,7 @@ from app.kernel.sql import NamedStatement
 MAX_CONFLICTS = 3  # of one piece of work, which runs MAX_TRIES times
 # The server itself reports the error, so that a transaction is aborted.
 CONFLICT = "DO $$ BEGIN RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001'; END $$"
+COMMIT = PGDialect_psycopg2.do_commit
 LOST = "server closed the connection unexpectedly"
 LISTENED = ("before_execute", "before_cursor_execute", "after_cursor_execute", "commit")
 
@@ -55,12 +56,20 @@ class Restarts:
         self._random = random.Random(seed)
         self._work = Work()
         self._is_on = False
+        self._listeners = {
+            "do_execute": self._before_statement,
+            "before_cursor_execute": self._before_hot_statement,
+            "after_cursor_execute": self._after_statement,
+        }
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._random = random.Random(f"{self.seed} {item.nodeid}")
         fixtures = getattr(item, "fixturenames", ())
-        self._is_on = "faults" not in fixtures and item.get_closest_marker("own_faults") is None
+        is_on = "faults" not in fixtures and item.get_closest_marker("own_faults") is None
+        if is_on is not self._is_on:
+            self._hook() if is_on else self._unhook()
+        self._is_on = is_on
         return (yield)
 
     def pytest_report_header(self) -> str:
@@ -78,34 +87,41 @@ class Restarts:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"restarts: {dict(sorted(self.counts.items()))}")
 
-    def install(self) -> None:
-        """Hook into every engine of this process, for good."""
-        event.listen(Engine, "do_execute", self._before_statement)
-        event.listen(Engine, "before_cursor_execute", self._before_hot_statement)
-        event.listen(Engine, "after_cursor_execute", self._after_statement)
-        commit = PGDialect_psycopg2.do_commit
+    def _hook(self) -> None:
+        """Hook into every engine of this process."""
+        for name, listener in self._listeners.items():
+            event.listen(Engine, name, listener)
 
         def do_commit(dialect: Any, connection: Any) -> None:
             if self._draw("conflicts", "COMMIT refused"):
                 connection.cursor().execute(CONFLICT)
-            commit(dialect, connection)
+            COMMIT(dialect, connection)
             if self._draw("losses", "COMMIT lost"):
                 _lose(connection)
 
         PGDialect_psycopg2.do_commit = do_commit  # type: ignore[method-assign]
         db.retried = self._retried  # type: ignore[assignment]
 
+    def _unhook(self) -> None:
+        """Leave the engines to a test without faults, which may count the calls of functions."""
+        for name, listener in self._listeners.items():
+            event.remove(Engine, name, listener)
+        Engine._has_events = False  # noqa: SLF001 - set by `listen`; an engine with listeners has its own
+        PGDialect_psycopg2.do_commit = COMMIT  # type: ignore[method-assign]
+        db.retried = retried
+
     def _retried(self, run: Any, breaker: DatabaseBreaker, *, most_lost: int = 1) -> Any:
         """Run work of a Database; `run` is its bound method with the work as the first argument."""
         work, before = self._work, (self._work.conflicts, self._work.losses, self._work.takes_next_rows)
-        is_on = self._is_on and not _is_listened_to(run.func.__self__.engine)
+        engine = run.func.__self__.engine
+        is_on = self._is_on and not _is_listened_to(engine)
         losses = most_lost if is_on and _is_repeatable(run.args[0]) else 0
         keeps_result = not flask.has_request_context()
         work.conflicts, work.losses = MAX_CONFLICTS if is_on else 0, 0 if keeps_result else losses
         work.takes_next_rows = False
         try:
             result = retried(run, breaker, most_lost=most_lost)
-            work.losses = losses if keeps_result else 0
+            work.losses = losses if keeps_result and not _is_listened_to(engine) else 0
             if not work.takes_next_rows and self._draw("losses", "work repeated"):
                 _repeat(run, breaker, most_lost)
             return result
@@ -174,5 +190,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     restarts = Restarts(config.option.restarts, config.option.restarts_seed)
-    restarts.install()
     config.pluginmanager.register(restarts, "restarts-session")
