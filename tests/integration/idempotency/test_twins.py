@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from werkzeug.test import TestResponse
 
 from app.kernel.db import Database
@@ -74,7 +74,7 @@ def test_repeated_request_completes_interrupted_work(
     api: Api, database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as cut:
-        cut.setattr("app.queue.jobs.job_pause.on_hold.hold", failing_at_the_second_call())
+        cut.setattr("app.queue.jobs.job_pause.on_hold.hold", failing_at_the_second_batch())
         assert send(api, f"/jobs/{job_id}/pause", None).status_code == 500
     assert states(database) == {("PENDING", True): on_hold.BATCH, ("QUEUED", False): OPEN - on_hold.BATCH}
     again = send(api, f"/jobs/{job_id}/pause", None)
@@ -83,14 +83,13 @@ def test_repeated_request_completes_interrupted_work(
     assert is_replay(send(api, f"/jobs/{job_id}/pause", None))
 
 
-def failing_at_the_second_call() -> Any:
-    hold, calls = on_hold.hold, []
+def failing_at_the_second_batch() -> Any:
+    hold = on_hold.hold
 
-    def fail(*arguments: Any) -> str | None:
-        calls.append(1)
-        if len(calls) > 1:
+    def fail(connection: Connection, job_id: str, actor: str | None, after: str = "") -> str | None:
+        if after:  # the first batch may run again
             raise RuntimeError("cut off")
-        return hold(*arguments)
+        return hold(connection, job_id, actor)
 
     return fail
 
