@@ -1243,6 +1243,7 @@ class AsyncExecutions(AsyncGroup):
         created_before: str | datetime | None = None,
         job_id: str | None = None,
         worker_id: str | None = None,
+        workflow: str | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.Execution]:
         """List executions, newest first.
@@ -1261,6 +1262,7 @@ class AsyncExecutions(AsyncGroup):
             job_id: Only items with this job id; None for all.
             worker_id: The worker process of the current or latest attempt; with `status=RUNNING`, the executions
                 that the process holds.
+            workflow: Id of a workflow: its nodes and items in their order; excludes other filters.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -1284,6 +1286,7 @@ class AsyncExecutions(AsyncGroup):
                 "created_before": created_before,
                 "job_id": job_id,
                 "worker_id": worker_id,
+                "workflow": workflow,
             },
             timeout=timeout,
         )
@@ -1611,6 +1614,7 @@ class AsyncJobs(AsyncGroup):
         name: str | None = None,
         labels: str | None = None,
         queue: str | None = None,
+        workflow: str | None = None,
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
         timeout: float | None = None,
@@ -1629,6 +1633,7 @@ class AsyncJobs(AsyncGroup):
             name: Only items with this name, such as `Daily report`; None for all.
             labels: `key=value`, or several separated by commas: jobs with all of these labels.
             queue: Jobs with a queue of their own that has this name.
+            workflow: Id of a workflow: its nodes and items in their order; excludes other filters.
             created_after: Only items created at this time or later; None for no bound.
             created_before: Only items created before this time; None for no bound.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
@@ -1653,6 +1658,7 @@ class AsyncJobs(AsyncGroup):
                 "name": name,
                 "labels": labels,
                 "queue": queue,
+                "workflow": workflow,
                 "created_after": created_after,
                 "created_before": created_before,
             },

@@ -7,6 +7,7 @@ from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.result_schemas import ERROR, OUTPUTS
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import OF_UNREADABLE, Body, Count, Instant, LimitKey, Name, QueryInstant
+from app.web.http.workflow_filter import OF_WORKFLOW
 from app.web.openapi.any_of import AnyOf
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -157,6 +158,7 @@ class ExecutionQuery(ExecutionOfJobQuery):
             "that the process holds"
         },
     )
+    workflow = OF_WORKFLOW
 
 
 class CancelQuery(Body):

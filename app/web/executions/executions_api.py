@@ -8,6 +8,7 @@ from app.kernel.errors import ConflictError, ExecutionNotCancellableError, Execu
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_model import ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
+from app.queue.jobs.node_lists import executions_of_workflow
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
@@ -28,6 +29,7 @@ from app.web.executions.result_schemas import ResultQuery, ResultSchema
 from app.web.http import request_log, suspension
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.http.workflow_filter import workflow_alone
 from app.web.openapi.resource import Resource
 from app.web.services import services, wake
 
@@ -44,6 +46,8 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     while there is a `cursor`.
     """
     wanted = page_request(query)
+    if (workflow_id := workflow_alone(query)) is not None:
+        return page_answer(executions_of_workflow(services().database, workflow_id, wanted), query)
     return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), query)
 
 

@@ -19,6 +19,7 @@ from app.queue.jobs import job_cancellation
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
+from app.queue.jobs.node_lists import jobs_of_workflow
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
 from app.web.http.body import invalid
@@ -26,6 +27,7 @@ from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_log import trace_of_new_jobs
+from app.web.http.workflow_filter import workflow_alone
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
 from app.web.jobs.creating import PREFER, create, permitted
 from app.web.jobs.request_schemas import JobQuery, NewJobSchema, check_key
@@ -81,6 +83,8 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     jobs is cut short. Continue while there is a `cursor`.
     """
     wanted = page_request(query)
+    if (workflow_id := workflow_alone(query)) is not None:
+        return page_answer(jobs_of_workflow(services().database, workflow_id, wanted), query)
     return page_answer(page_of_jobs(services().database, JobFilter(**query), wanted), query)
 
 

@@ -24,6 +24,7 @@ from app.web.http.request_fields import (
     read_delay,
     read_instant,
 )
+from app.web.http.workflow_filter import OF_WORKFLOW
 from app.web.jobs.inline_fields import InlineFields, as_job, without_url
 from app.web.jobs.labels import LabelSelector, labels_field
 from schema.job_bounds import (
@@ -226,6 +227,7 @@ class JobQuery(PageQuery):
     queue = queue_field(
         metadata={"description": "jobs with a queue of their own that has this name", "example": "bulk"}
     )
+    workflow = OF_WORKFLOW
     created_after = QueryInstant()
     created_before = QueryInstant()
 

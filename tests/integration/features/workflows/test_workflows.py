@@ -258,3 +258,18 @@ def test_explanation_of_an_execution_names_its_workflow(registered: Api) -> None
     explained = registered.get(f"/executions/{execution_id}/explain").json
     assert explained["explanation"].endswith(f" It is w/start of the workflow {workflow_id}.")
     assert explained["details"]["workflow"] == {"workflow_id": workflow_id, "node": 1, "item": 0, "run": 1}
+
+
+def test_jobs_and_executions_of_a_workflow_are_listed_in_the_order_of_its_nodes(registered: Api) -> None:
+    nodes = [{"name": "a", "endpoint": "target"}, {"name": "b", "endpoint": "target", "for_each": [1, 2, 3]}]
+    workflow_id, other = (made(registered, *nodes) for _ in range(2))
+    wanted = {"workflow": workflow_id, "limit": 2}
+    assert read_all_pages(registered, "/jobs", "name", **wanted) == ["w/a", "w/b", "w/b", "w/b"]
+    places = [(each["node"], each["item"]) for each in read_all_pages(registered, "/executions", "workflow", **wanted)]
+    assert places == [(1, 0), (2, 1), (2, 2), (2, 3)]
+    jobs, executions = (read_all_pages(registered, path, "job_id", **wanted) for path in ("/jobs", "/executions"))
+    assert jobs == executions
+    assert registered.get("/jobs", workflow="wf_nope").json["items"] == []
+    for path in ("jobs", "executions"):
+        refused = problem(registered.get(f"/{path}", workflow=other, endpoint="target"), 400, "INVALID_REQUEST")
+        assert pointers(refused) == ["endpoint"]
