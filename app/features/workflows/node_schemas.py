@@ -11,9 +11,8 @@ from app.features.workflows.workflow_bounds import MAX_EDGES, MAX_ITEMS, MAX_NOD
 from app.kernel.errors import Detail
 from app.kernel.formats import escaped, marshmallow_faults, show_duration
 from app.kernel.suggestions import did_you_mean
-from app.web.http.request_fields import Body, Delay, Name, SecretName
+from app.web.http.request_fields import Body, Delay, Name, SecretName, check_key
 from app.web.jobs.labels import labels_field
-from app.web.jobs.request_schemas import check_key
 from schema.inline_bounds import MAX_ATTEMPTS
 from schema.job_bounds import MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME
 from schema.states import OnFailure, RunIf

@@ -16,8 +16,8 @@ from app.kernel.errors import InvalidWorkflowError, TaskExecutorError, Unavailab
 from app.web.http.body import invalid
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, key_in_header
+from app.web.http.request_fields import check_key
 from app.web.http.request_log import trace_of_new_jobs
-from app.web.jobs.request_schemas import check_key
 from app.web.services import services, wake
 from schema.states import KeepResponse
 

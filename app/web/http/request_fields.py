@@ -11,7 +11,7 @@ from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import duration_ms, iso_duration_ms, rfc3339, show_duration
 from app.kernel.suggestions import StrictSchema
 from app.schedule.interval import parse_every
-from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_DELAY_MS, MAX_NAME
+from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_DELAY_MS, MAX_NAME, OWN_KEY_PREFIX
 from schema.states import CallbackEvent
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -148,3 +148,9 @@ NewCallbacksSchema = Body.from_dict(_CALLBACKS, name="NewCallbacksSchema")
 def callbacks_field(*, metadata: dict[str, Any]) -> fields.Nested:
     """Return the field of a request that maps events to endpoints."""
     return fields.Nested(NewCallbacksSchema, allow_none=True, metadata=metadata)
+
+
+def check_key(key: str) -> None:
+    """Refuse an idempotency key of the service's own jobs; raises ValidationError."""
+    if key.startswith(OWN_KEY_PREFIX):
+        raise ValidationError(f"Must not begin with {OWN_KEY_PREFIX!r}, which is reserved. Use another key.")

@@ -26,11 +26,12 @@ from app.web.http.body import invalid
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
+from app.web.http.request_fields import check_key
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.http.workflow_filter import workflow_alone
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
 from app.web.jobs.creating import PREFER, create, permitted
-from app.web.jobs.request_schemas import JobQuery, NewJobSchema, check_key
+from app.web.jobs.request_schemas import JobQuery, NewJobSchema
 from app.web.openapi.resource import Resource
 from app.web.services import services
 

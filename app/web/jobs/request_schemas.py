@@ -21,6 +21,7 @@ from app.web.http.request_fields import (
     Instant,
     QueryInstant,
     callbacks_field,
+    check_key,
     read_delay,
     read_instant,
 )
@@ -63,12 +64,6 @@ def other_trigger(name: str, trigger: Trigger) -> str:
     """Return the fault of a field that only jobs of other triggers have."""
     owners = " and ".join(owner for owner, names in _ONLY.items() if name in names)
     return f"Only for {owners} jobs; `trigger` is {trigger}."
-
-
-def check_key(key: str) -> None:
-    """Refuse an idempotency key of the service's own jobs; raises ValidationError."""
-    if key.startswith(OWN_KEY_PREFIX):
-        raise ValidationError(f"Must not begin with {OWN_KEY_PREFIX!r}, which is reserved. Use another key.")
 
 
 class ChangedJobSchema(Body):
