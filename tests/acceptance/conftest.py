@@ -54,10 +54,16 @@ def shared_stack(module_database_url: str, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def shared_api(shared_stack: Stack) -> Iterator[Api]:
+def shared_database(module_database_url: str) -> Iterator[Database]:
+    """The database of the shared stack."""
+    with closing(db.connect(module_database_url, pool_size=5, application_name="te-test")) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+def shared_api(shared_stack: Stack, shared_database: Database) -> Iterator[Api]:
     """A client of the shared stack's API with the scope admin; the module starts the API."""
-    database = db.connect(shared_stack.database_url, pool_size=1, application_name="te-test")
-    with closing(database), closing(client_of(shared_stack, database)) as api:
+    with closing(client_of(shared_stack, shared_database)) as api:
         yield api
 
 

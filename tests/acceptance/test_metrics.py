@@ -17,7 +17,6 @@ from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
-from app.kernel import db
 from app.kernel.db import Database
 from schema.states import Trigger
 from tests.acceptance.jobs import run_job, wait_for_end
@@ -78,13 +77,6 @@ def create(api: Api, endpoint: str, key: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def database(module_database_url: str) -> Iterator[Database]:
-    database = db.connect(module_database_url, pool_size=5, application_name="te-test")
-    yield database
-    database.close()
-
-
-@pytest.fixture(scope="module")
 def stack(shared_stack: Stack) -> Stack:
     """A stack with two processes of the API; each test starts its own workers."""
     shared_stack.web(TE_WEB_WORKERS="2")
@@ -109,12 +101,14 @@ def test_each_process_serves_its_documented_counters_from_its_start(stack: Stack
     of_worker, of_scheduler = free_port(), free_port()
     worker = stack.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{of_worker}")
     scheduler = stack.scheduler(TE_SCHEDULER_METRICS_ADDR=f"127.0.0.1:{of_scheduler}")
-    with closing(api_scraper(api)) as session:
-        check_first_scrapes(session, stack.url, of_worker, of_scheduler)
-        check_requests_and_jobs(api, receiver, session)
-    check_chores(of_scheduler)
-    for child in (worker, scheduler):
-        stack.terminate(child.name)
+    try:
+        with closing(api_scraper(api)) as session:
+            check_first_scrapes(session, stack.url, of_worker, of_scheduler)
+            check_requests_and_jobs(api, receiver, session)
+        check_chores(of_scheduler)
+    finally:
+        for child in (worker, scheduler):
+            stack.terminate(child.name)  # the other test counts jobs of its own workers
 
 
 def check_first_scrapes(session: requests.Session, url: str, of_worker: int, of_scheduler: int) -> None:
@@ -123,9 +117,11 @@ def check_first_scrapes(session: requests.Session, url: str, of_worker: int, of_
     scheduler = eventually(lambda: scheduler_scrape(of_scheduler), what="the first run of chores")
     worker = eventually(lambda: worker_scrape(of_worker), what="the first scrape of the worker")
     names = documented_counters()
-    of_web = {"http_requests_total", "tasks_scheduled_total", "statement_retries_total"}
-    for_scheduler = {name for name in names if name.startswith(("scheduler_", "notification"))} | OUTBOX
-    for_worker = {name for name in names if name.startswith(("worker_", "breaker_", "tasks_executed"))} | OUTBOX
+    of_workflows = {name for name in names if name.startswith("workflow")}
+    of_web = {"http_requests_total", "tasks_scheduled_total", "statement_retries_total"} | of_workflows
+    for_all = OUTBOX | of_workflows
+    for_scheduler = {name for name in names if name.startswith(("scheduler_", "notification"))} | for_all
+    for_worker = {name for name in names if name.startswith(("worker_", "breaker_", "tasks_executed"))} | for_all
     assert of_web | for_scheduler | for_worker == names, "a counter of no process"
     assert web.lacks(*of_web) == set()
     assert scheduler.lacks("statement_retries_total", *for_scheduler - LATER) == set()
@@ -209,7 +205,7 @@ def worker_scrape(port: int) -> Scrape | None:
 
 
 def test_worker_group_is_scraped_as_one_with_slow_scrapers_and_after_a_kill(
-    database: Database, stack: Stack, api: Api, receiver: Receiver, endpoints: None
+    shared_database: Database, stack: Stack, api: Api, receiver: Receiver, endpoints: None
 ) -> None:
     port = free_port()
     options = {"TE_WORKER_METRICS_ADDR": f"127.0.0.1:{port}", "TE_WORKER_MAX_CONCURRENT": "2"}
@@ -226,7 +222,7 @@ def test_worker_group_is_scraped_as_one_with_slow_scrapers_and_after_a_kill(
     for number in range(HELD):
         create(api, "held", f"held-{number}")
     running = text("SELECT count(DISTINCT worker_id) AS n FROM executions WHERE status = 'RUNNING'")
-    eventually(lambda: database.fetch(running)[0].n == PROCESSES, what="deliveries in each process")
+    eventually(lambda: shared_database.fetch(running)[0].n == PROCESSES, what="deliveries in each process")
 
     merged = eventually(lambda: complete(scrape(port)), what="the counts of each process")
     assert merged.sum("worker_jobs_completed_total", kind="HTTP", endpoint="good", outcome="SUCCESS") == 20

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -11,7 +10,7 @@ from app.dev.process.child import Child
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
-from app.kernel import db
+from app.kernel.db import Database
 from tests.acceptance.dump import dump
 from tests.acceptance.jobs import run_job
 
@@ -42,7 +41,7 @@ def api(worker: Child, shared_api: Api) -> Api:
 
 
 def test_secret_in_url_header_and_body_is_in_no_table_and_no_log(
-    shared_stack: Stack, worker: Child, api: Api, receiver: Receiver
+    shared_database: Database, shared_stack: Stack, worker: Child, api: Api, receiver: Receiver
 ) -> None:
     """The receiver echoes requests in a success and in an error; two targets cannot be reached."""
     api.post("/secrets", {"name": "token", "value": SECRET})
@@ -83,8 +82,7 @@ def test_secret_in_url_header_and_body_is_in_no_table_and_no_log(
     assert "[secret]" in json.dumps(ended["echo"]["output"])
     for execution in ended.values():
         shared_stack.wait_for_line(worker, execution["execution_id"])
-    with closing(db.connect(shared_stack.database_url, pool_size=1, application_name="te-test")) as database:
-        kept, written = dump(database), shared_stack.output()
+    kept, written = dump(shared_database), shared_stack.output()
     assert ended["echo"]["execution_id"] in kept
     assert [shape for shape in SHAPES if shape in kept] == []
     assert [shape for shape in SHAPES if shape in written] == []

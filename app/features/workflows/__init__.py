@@ -25,8 +25,9 @@ class Workflows(Feature):
     name = "workflows"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.workflows import api, control_api, topology_api
+        from app.features.workflows import api, control_api, metrics, topology_api
 
+        metrics.begin()
         modules = (api, control_api, topology_api)
         return [*dict.fromkeys(module.resource for module in modules)]
 
@@ -36,8 +37,9 @@ class Workflows(Feature):
         return [cli.group]
 
     def handlers(self) -> "Sequence[Handler]":
-        from app.features.workflows import handlers
+        from app.features.workflows import handlers, metrics
 
+        metrics.begin()
         return [handlers.WORKFLOWS]
 
     def starters(self, database: "Database", hint: "Hint") -> "Mapping[EndpointType, Starter]":

@@ -1,5 +1,8 @@
 """Series of workflows."""
 
+import os
+
+from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import Merge, counter, gauge, histogram
 from schema.states import FINAL_OF_WORKFLOW, WorkflowStatus
 
@@ -43,3 +46,13 @@ ENDED = {
     for status in FINAL_OF_WORKFLOW
 }
 """Counters of ended workflows by status."""
+
+
+def begin() -> None:
+    """Report the counters of this process before their first count."""
+    for each in (STARTED, *ENDED.values()):
+        PROCESS.begin(each)
+
+
+# The process that builds the application forks the web processes, which forget its counts (app.kernel.metrics).
+os.register_at_fork(after_in_child=begin)

@@ -15,7 +15,6 @@ from app.dev.stack.runner import Stack
 from app.kernel import db
 from app.kernel.db import Database
 from tests import rows
-from tests.acceptance.conftest import stack_over
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.servers import Cluster
 from tests.waiting import eventually
@@ -62,19 +61,16 @@ class ReceiverSide:
         return {point: status for point, status in self.points(execution) if point.startswith("response")}
 
 
-@pytest.fixture(scope="module")
-def database(module_database_url: str) -> Iterator[Database]:
-    database = db.connect(module_database_url, pool_size=5, application_name="te-test")
-    yield database
-    database.close()
+@pytest.fixture
+def database(shared_database: Database) -> Database:
+    return shared_database
 
 
 @pytest.fixture(scope="module")
-def stack(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(shared_stack: Stack) -> Stack:
     """A stack with a scheduler; each test starts its own workers."""
-    with stack_over(module_database_url, tmp_path_factory.mktemp("logs")) as stack:
-        stack.scheduler(**SHORT_LEASE)
-        yield stack
+    shared_stack.scheduler(**SHORT_LEASE)
+    return shared_stack
 
 
 @pytest.fixture(scope="module")
