@@ -102,7 +102,7 @@ def test_excess_requests_are_refused_at_once_while_health_is_answered(
     refused = len(clients.answers)
     clients.wait_for(CLIENTS)
     assert {status for status, *_ in clients.answers[refused:]} == {201}
-    assert "refused 1 requests" in web.log
+    assert "refused requests with 503: 1;" in web.log
     metrics = requests.get(f"{web.base}/metrics", headers={"Authorization": f"Bearer {key}"}, timeout=60).text
     counted = 'task_executor_http_requests_total{method="none",route="none",status_class="5xx"}'
     assert f"{counted} {refused:.1f}" in metrics
