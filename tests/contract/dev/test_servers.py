@@ -223,7 +223,9 @@ def test_ordinary_user_can_run_the_server(kind: type[Server]) -> None:
         pytest.skip("every Python here is closed to other users")
     user = pwd.getpwnam("daemon")
     program = (
-        "import email.parser, encodings.idna, os, sys\n"  # read now: the other user may be unable to read these modules
+        # Read now: the other user may be unable to read these modules.
+        "import email.parser, encodings.idna, importlib.metadata, os, sys\n"
+        "importlib.metadata.version('redis')\n"  # Python 3.13 imports the reader of metadata at its first use
         f"from app.dev.servers import {kind.__name__} as Kind\n"
         f"sys.executable = {python!r}\n"
         f"os.setgroups([]); os.setgid({user.pw_gid}); os.setuid({user.pw_uid})\n"
