@@ -18,8 +18,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy_cockroachdb.psycopg2 import CockroachDBDialect_psycopg2
 
 from app.kernel.db import Database
-from app.kernel.db.paging import PageRequest
+from app.kernel.db.paging import PageRequest, Position
+from app.kernel.formats import EPOCH
 from app.queue.jobs.job_list import JobFilter, ListBounds, page_of_jobs
+from app.queue.jobs.node_lists import jobs_of_workflow
 from schema.states import JobStatus, Trigger
 from tests import rows
 from tests.integration.client import Api
@@ -186,6 +188,8 @@ def read_jobs_in_chunks_of_one_row(database: Database) -> None:
         JobFilter(name="report", labels={"team": "a"}),
     ):
         page_of_jobs(database, wanted, PageRequest(limit=1), bounds)
+    for after in (None, Position(EPOCH, "1-0")):
+        assert jobs_of_workflow(database, "wf_none", PageRequest(limit=1, after=after)).items == []
 
 
 def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
