@@ -183,6 +183,9 @@ class WorkflowStatus(StrEnum):
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+    COMPENSATING = "COMPENSATING"  # undoes succeeded nodes, one after the other
+    COMPENSATED = "COMPENSATED"
+    COMPENSATION_FAILED = "COMPENSATION_FAILED"  # a compensation failed, and none follows
 
 
 class WorkflowReason(StrEnum):
@@ -219,13 +222,15 @@ class OnFailure(StrEnum):
 
     STOP = "stop"  # nodes with `all_succeeded` are not started, and the workflow fails
     CONTINUE = "continue"  # skips the nodes behind it only
+    COMPENSATE = "compensate"  # as `stop`, and succeeded nodes are undone
 
 
 _S = ExecutionStatus
 
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})
 CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
-FINAL_OF_WORKFLOW = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
+_W = WorkflowStatus
+FINAL_OF_WORKFLOW = frozenset({_W.SUCCEEDED, _W.FAILED, _W.CANCELLED, _W.COMPENSATED, _W.COMPENSATION_FAILED})
 
 # (from, to): the operations that make the transition
 TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {

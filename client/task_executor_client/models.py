@@ -256,7 +256,7 @@ class WorkflowSpec(TypedDict):
 
     nodes: list[dict[str, Any]]
     """As `nodes` of `POST /workflows` May contain ."""
-    on_failure: NotRequired[Literal["stop", "continue"]]
+    on_failure: NotRequired[Literal["stop", "continue", "compensate"]]
     max_parallel: NotRequired[int]
     deadline: NotRequired[str | int]
     """Time from the start, such as `2h`."""
@@ -1662,6 +1662,16 @@ class Tolerance(TypedDict):
     percent: NotRequired[float]
 
 
+class Compensation(TypedDict):
+    """Part of `NewNode`."""
+
+    endpoint: str
+    input: NotRequired[Mapping[str, Any]]
+    """Of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, `{{node.input.…}}`
+    and `{{node.output.…}}`.
+    """
+
+
 class NewNode(TypedDict):
     """Part of `NewWorkflow`."""
 
@@ -1688,7 +1698,7 @@ class NewNode(TypedDict):
     """`all_succeeded` (default): starts when all nodes in `after` went well; `all_done`: when they are through;
     `any_failed`: when they are through and at least one did not go well.
     """
-    on_failure: NotRequired[Literal["stop", "continue"]]
+    on_failure: NotRequired[Literal["stop", "continue", "compensate"]]
     """After its failure; that of the workflow when absent."""
     for_each: NotRequired[str | Sequence[Any]]
     """A list, or a template of a list, of at most 10,000 items: the node has a job for each item."""
@@ -1698,6 +1708,8 @@ class NewNode(TypedDict):
     """Of `for_each` and `group`; 0 when absent."""
     max_parallel: NotRequired[int]
     """Items that may run at the same time; no limit when absent."""
+    compensate: NotRequired[Compensation]
+    """Undoes the node after a failure with `on_failure: compensate`."""
 
 
 class NewWorkflow(TypedDict):
@@ -1711,9 +1723,10 @@ class NewWorkflow(TypedDict):
     """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     input: NotRequired[Mapping[str, Any]]
     """For `{{workflow.input.…}}`."""
-    on_failure: NotRequired[Literal["stop", "continue"]]
+    on_failure: NotRequired[Literal["stop", "continue", "compensate"]]
     """After the failure of a node without an own rule: `stop` (default) starts no further node, except for handlers
-    and clean-up, and the workflow fails; `continue` skips the nodes behind it only.
+    and clean-up, and the workflow fails; `continue` skips the nodes behind it only; `compensate` stops, and
+    undoes the succeeded nodes that have `compensate`, the last ended first.
     """
     max_parallel: NotRequired[int]
     """Nodes and items that may run at the same time."""
@@ -1728,14 +1741,24 @@ class WorkflowView(TypedDict):
     workflow_id: str
     name: str
     labels: dict[str, Any]
-    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    status: Literal[
+        "RUNNING",
+        "PAUSED",
+        "STOPPING",
+        "SUCCEEDED",
+        "FAILED",
+        "CANCELLED",
+        "COMPENSATING",
+        "COMPENSATED",
+        "COMPENSATION_FAILED",
+    ]
     """STOPPING: a node failed or the workflow was cancelled; running nodes end, handlers and clean-up run, and other
     nodes are skipped.
     """
     reason: Literal["NODE_FAILED", "CANCELLED", "DEADLINE"] | None
     """Why it stops or stopped early."""
     idempotency_key: str | None
-    on_failure: Literal["stop", "continue"]
+    on_failure: Literal["stop", "continue", "compensate"]
     max_parallel: int | None
     deadline_at: str | None
     nodes: int
@@ -1778,14 +1801,24 @@ class Workflow(TypedDict):
     workflow_id: str
     name: str
     labels: dict[str, Any]
-    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    status: Literal[
+        "RUNNING",
+        "PAUSED",
+        "STOPPING",
+        "SUCCEEDED",
+        "FAILED",
+        "CANCELLED",
+        "COMPENSATING",
+        "COMPENSATED",
+        "COMPENSATION_FAILED",
+    ]
     """STOPPING: a node failed or the workflow was cancelled; running nodes end, handlers and clean-up run, and other
     nodes are skipped.
     """
     reason: Literal["NODE_FAILED", "CANCELLED", "DEADLINE"] | None
     """Why it stops or stopped early."""
     idempotency_key: str | None
-    on_failure: Literal["stop", "continue"]
+    on_failure: Literal["stop", "continue", "compensate"]
     max_parallel: int | None
     deadline_at: str | None
     nodes: int
@@ -1848,6 +1881,10 @@ class WorkflowNode(TypedDict):
     number: int
     """Larger than the numbers of its parents."""
     kind: Literal["job", "for_each", "group", "gate"]
+    compensation: (
+        Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"] | None
+    )
+    """Of its compensation."""
     items: int | None
     """Items in all; `null` before the start and for other kinds of nodes."""
     items_open: int | None
@@ -1887,6 +1924,10 @@ class WorkflowNodeView(TypedDict):
     number: int
     """Larger than the numbers of its parents."""
     kind: Literal["job", "for_each", "group", "gate"]
+    compensation: (
+        Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"] | None
+    )
+    """Of its compensation."""
     items: int | None
     """Items in all; `null` before the start and for other kinds of nodes."""
     items_open: int | None
@@ -1943,6 +1984,9 @@ class WorkflowGraphNode(TypedDict):
     kind: Literal["job", "for_each", "group", "gate"]
     state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
     items: int | None
+    compensation: (
+        Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"] | None
+    )
 
 
 class WorkflowGraph(TypedDict):
@@ -1977,7 +2021,17 @@ class CriticalPath(TypedDict):
 class WorkflowExplanation(TypedDict):
     """Answer of `workflows.explain`."""
 
-    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    status: Literal[
+        "RUNNING",
+        "PAUSED",
+        "STOPPING",
+        "SUCCEEDED",
+        "FAILED",
+        "CANCELLED",
+        "COMPENSATING",
+        "COMPENSATED",
+        "COMPENSATION_FAILED",
+    ]
     explanation: str
 
 
@@ -1985,8 +2039,8 @@ WorkflowChange = TypedDict(
     "WorkflowChange",
     {
         "at": "str",
-        "from": "Literal['RUNNING', 'PAUSED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'CANCELLED'] | None",
-        "to": "Literal['RUNNING', 'PAUSED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'CANCELLED']",
+        "from": "Literal['RUNNING', 'PAUSED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'CANCELLED', 'COMPENSATING', 'COMPENSATED', 'COMPENSATION_FAILED'] | None",
+        "to": "Literal['RUNNING', 'PAUSED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'CANCELLED', 'COMPENSATING', 'COMPENSATED', 'COMPENSATION_FAILED']",
         "actor": "str | None",
         "reason": "str | None",
     },
@@ -2015,7 +2069,17 @@ class WorkflowRetry(TypedDict):
     """Answer of `workflows.retry`."""
 
     workflow_id: str
-    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    status: Literal[
+        "RUNNING",
+        "PAUSED",
+        "STOPPING",
+        "SUCCEEDED",
+        "FAILED",
+        "CANCELLED",
+        "COMPENSATING",
+        "COMPENSATED",
+        "COMPENSATION_FAILED",
+    ]
     """After the retry."""
     dry_run: bool
     again: list[str]
@@ -2360,6 +2424,9 @@ class Event(TypedDict):
         "workflow.failed",
         "workflow.cancelled",
         "workflow.retried",
+        "workflow.compensating",
+        "workflow.compensated",
+        "workflow.compensation_failed",
     ]
     at: str
     """Start of the transaction that wrote the event; orders the events."""

@@ -23,6 +23,8 @@ workflows = table(
     word("reason"),
     # Default of the nodes, which have their own copies.
     word("on_failure", default=OnFailure.STOP),
+    # A node with `on_failure: compensate` failed.
+    flag("compensates", default=False),
     # Executions of the workflow that may be unfinished at the same time; NULL: no limit.
     count("max_parallel"),
     instant("deadline_at"),
@@ -59,10 +61,13 @@ workflows = table(
     word("trace_context"),
     instant("created_at", default_now=True),
     instant("ended_at"),
-    one_of("status", "chk_workflows_status", WorkflowStatus),
+    one_of("status", "chk_workflows_statuses", WorkflowStatus),
     one_of("reason", "chk_workflows_reason", WorkflowReason),
-    one_of("on_failure", "chk_workflows_on_failure", OnFailure),
-    check("chk_workflows_ended", "(status IN ('SUCCEEDED', 'FAILED', 'CANCELLED')) = (ended_at IS NOT NULL)"),
+    one_of("on_failure", "chk_workflows_on_failures", OnFailure),
+    check(
+        "chk_workflows_is_over",
+        "(status NOT IN ('RUNNING', 'PAUSED', 'STOPPING', 'COMPENSATING')) = (ended_at IS NOT NULL)",
+    ),
     check("chk_workflows_stopping", "status <> 'STOPPING' OR reason IS NOT NULL"),
     check("chk_workflows_open", "open_nodes >= 0 AND running >= 0"),
     index("uq_workflows_idempotency", "idempotency_key", unique=True),
@@ -84,7 +89,7 @@ workflows = table(
     index("idx_workflows_ended", "ended_at, workflow_id", where="ended_at IS NOT NULL"),
 )
 
-# Nodes (item 0) and the items of nodes with `for_each` or `group` (from 1 on).
+# Nodes (item 0) and the items of nodes with `for_each` or `group` (from 1 on); item -1 is a compensation.
 workflow_nodes = table(
     "workflow_nodes",
     word("workflow_id", key=True),
@@ -169,8 +174,8 @@ workflow_events = table(
     word("actor"),
     word("reason"),
     instant("occurred_at", default_now=True),
-    one_of("from_status", "chk_workflow_events_from", WorkflowStatus),
-    one_of("to_status", "chk_workflow_events_to", WorkflowStatus),
+    one_of("from_status", "chk_workflow_events_from_status", WorkflowStatus),
+    one_of("to_status", "chk_workflow_events_to_status", WorkflowStatus),
     index("idx_workflow_events_workflow", "workflow_id, occurred_at, event_id"),
     # Events of all workflows in their order.
     index("idx_workflow_events_occurred", "occurred_at, event_id"),

@@ -71,6 +71,9 @@ class EventKind(StrEnum):
     WORKFLOW_FAILED = "workflow.failed"
     WORKFLOW_CANCELLED = "workflow.cancelled"
     WORKFLOW_RETRIED = "workflow.retried"
+    WORKFLOW_COMPENSATING = "workflow.compensating"
+    WORKFLOW_COMPENSATED = "workflow.compensated"
+    WORKFLOW_COMPENSATION_FAILED = "workflow.compensation_failed"
 
     @property
     def group(self) -> str:

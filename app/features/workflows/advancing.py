@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.features.workflows import cancelling, execution_end, metrics, reopening, reporting, starting
+from app.features.workflows import (
+    cancelling,
+    compensating,
+    execution_end,
+    metrics,
+    reopening,
+    reporting,
+    starting,
+)
 from app.features.workflows.node_jobs import EndpointChangedError
 from app.features.workflows.status_changes import StatusChange, record_event
 from app.features.workflows.step import OpenWorkflow, StepOvertakenError, WorkflowStep
@@ -20,15 +28,15 @@ from app.kernel.db import Database
 from app.kernel.function_types import Hint, Stopping, never, nobody
 from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
-from schema.states import FINAL_OF_WORKFLOW, NodeState
+from schema.states import FINAL_OF_WORKFLOW, NodeState, WorkflowStatus
 
 # Shards and look-ahead of new executions are those of te_enqueue: a worker's outbox has no settings.
 LOCK = statement(
     "workflows.lock",
     """
     WITH found AS MATERIALIZED (
-      SELECT workflow_id, name, labels, status, reason, max_parallel, cancelling, open_nodes, running, revision,
-             trace_context, execution_id, ended_at IS NOT NULL AS is_over
+      SELECT workflow_id, name, labels, status, reason, on_failure, compensates, max_parallel, cancelling,
+             open_nodes, running, revision, trace_context, execution_id, ended_at IS NOT NULL AS is_over
         FROM workflows WHERE workflow_id = :workflow_id AND revision >= 0
        ORDER BY workflow_id LIMIT 1 FOR UPDATE SKIP LOCKED)
     SELECT found.*, {is_marked} AS is_marked,
@@ -42,7 +50,8 @@ FINISH = statement(
     "workflows.finish_step",
     """
     UPDATE workflows
-       SET revision = revision + 1, status = :status, reason = :reason, running = running + CAST(:running AS BIGINT),
+       SET revision = revision + 1, status = :status, reason = :reason,
+           compensates = CAST(:compensates AS BOOLEAN), running = running + CAST(:running AS BIGINT),
            open_nodes = open_nodes - CAST(:ended AS BIGINT),
            succeeded = succeeded + CAST(:succeeded AS BIGINT), failed = failed + CAST(:failed AS BIGINT),
            cancelled = cancelled + CAST(:cancelled AS BIGINT), skipped = skipped + CAST(:skipped AS BIGINT),
@@ -139,9 +148,13 @@ def _make(workflow_id: str, connection: Connection) -> WorkflowStep | None:
     if made.workflow.cancelling is not None:
         # Alone, because it locks executions, which a completion locks before it waits for nodes.
         cancelling.cancel_some(connection, made)
+    elif made.workflow.status is WorkflowStatus.COMPENSATING:
+        compensating.go_on(connection, made)
     else:
         reporting.report(connection, made)
         starting.start(connection, made)
+        if made.has_changed and made.is_through and made.is_undone:
+            compensating.start_next(connection, made)
     if made.has_changed:
         _finish(connection, made)
     return made
@@ -154,6 +167,7 @@ def _finish(connection: Connection, made: WorkflowStep) -> None:
         "revision": made.workflow.revision,
         "status": after.value,
         "reason": made.reason and made.reason.value,
+        "compensates": made.compensates,
         "running": made.running,
         "ended": made.ended.total(),
         "is_final": after in FINAL_OF_WORKFLOW,

@@ -66,7 +66,8 @@ LATE = statement(
     "workflows.late",
     """
     SELECT workflow_id FROM workflows
-     WHERE deadline_at IS NOT NULL AND ended_at IS NULL AND COALESCE(reason, 'NODE_FAILED') = 'NODE_FAILED'
+     WHERE deadline_at IS NOT NULL AND ended_at IS NULL AND status <> 'COMPENSATING'
+       AND COALESCE(reason, 'NODE_FAILED') = 'NODE_FAILED'
        AND deadline_at <= now()
      ORDER BY deadline_at, workflow_id LIMIT :limit
     """,

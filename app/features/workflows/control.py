@@ -106,10 +106,12 @@ def cancel(
         if found.status in FINAL_OF_WORKFLOW:
             raise ConflictError(f"The workflow {workflow_id!r} is {found.status} and cannot be cancelled.")
         is_cancelled = found.reason is WorkflowReason.CANCELLED
+        stops = found.status is not WorkflowStatus.COMPENSATING
         stronger = max(request, found.cancelling or NO_REQUEST, key=_STRENGTH.index)
         if is_cancelled and if_running is None:
             return found
-        return _Control(status=WorkflowStatus.STOPPING, reason=reason, cancelling=stronger)
+        status = WorkflowStatus.STOPPING if stops else WorkflowStatus.COMPENSATING
+        return _Control(status=status, reason=reason, cancelling=stronger)
 
     _change(database, workflow_id, decide, actor=actor)
 

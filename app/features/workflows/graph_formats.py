@@ -46,11 +46,13 @@ class DrawnNode(RowValue):
     kind: NodeKind
     state: NodeState
     items: int | None
+    compensation: NodeState | None = None
 
     def label(self, line_break: str) -> str:
         """Return the name, the endpoint if it has another name, and the state."""
         name = self.name if self.items is None else f"{self.name} ({numbered(self.items, 'item')})"
         lines = [name, self.endpoint if self.endpoint != self.name else None, self.state]
+        lines += [] if self.compensation is None else [f"compensation {self.compensation}"]
         return line_break.join(line for line in lines if line is not None)
 
 

@@ -59,6 +59,19 @@ class NewMemberSchema(Body):
     )
 
 
+class CompensationSchema(Body):
+    """Job that undoes a node."""
+
+    endpoint = Name(required=True, metadata={"example": "resize"})
+    input = fields.Dict(
+        metadata={
+            "description": "of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, "
+            "`{{node.input.…}}` and `{{node.output.…}}`",
+            "example": {"id": "{{node.output.body.id}}"},
+        }
+    )
+
+
 class NewNodeSchema(NewMemberSchema):
     """A node of a workflow.
 
@@ -101,6 +114,9 @@ class NewNodeSchema(NewMemberSchema):
     )
     tolerate = fields.Nested(ToleranceSchema, metadata={"description": "of `for_each` and `group`; 0 when absent"})
     max_parallel = whole(1, MAX_ITEMS, metadata=_PARALLEL)
+    compensate = fields.Nested(
+        CompensationSchema, metadata={"description": "undoes the node after a failure with `on_failure: compensate`"}
+    )
 
 
 class NewWorkflowSchema(Body):
@@ -126,7 +142,8 @@ class NewWorkflowSchema(Body):
         by_value=True,
         metadata={
             "description": "after the failure of a node without an own rule: `stop` (default) starts no further node, "
-            "except for handlers and clean-up, and the workflow fails; `continue` skips the nodes behind it only",
+            "except for handlers and clean-up, and the workflow fails; `continue` skips the nodes behind it only; "
+            "`compensate` stops, and undoes the succeeded nodes that have `compensate`, the last ended first",
             "example": "stop",
         },
     )

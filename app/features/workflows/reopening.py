@@ -19,7 +19,8 @@ from app.features.workflows.step import StepOvertakenError, WorkflowStep
 from app.features.workflows.take_back_plan import TakeBackPlan, plan_take_back
 from app.kernel import ids
 from app.kernel.sql import statement
-from schema.states import NodeState
+from app.queue.executions.node_key import COMPENSATION
+from schema.states import NodeState, WorkflowStatus
 
 REOPENED = statement(
     "workflow_nodes.reopened",
@@ -51,7 +52,8 @@ REOPEN = statement(
     "workflows.reopen",
     """
     UPDATE workflows
-       SET status = :status, reason = :reason, ended_at = NULL, revision = revision + 1,
+       SET status = :status, reason = :reason, compensates = CAST(:compensates AS BOOLEAN),
+           ended_at = NULL, revision = revision + 1,
            open_nodes = nodes - CAST(:counted AS BIGINT), running = running + CAST(:running AS BIGINT),
            succeeded = :succeeded, failed = :failed, cancelled = :cancelled, skipped = :skipped,
            deadline_at = CASE WHEN ended_at IS NULL THEN deadline_at ELSE {deadline} END
@@ -59,6 +61,16 @@ REOPEN = statement(
     RETURNING revision
     """,
     deadline=retrying.NEW_DEADLINE,
+)
+COMPENSATE_AGAIN = statement(
+    "workflows.compensate_again",
+    """
+    UPDATE workflows
+       SET status = 'COMPENSATING', reason = CASE WHEN reason = 'CANCELLED' THEN 'NODE_FAILED' ELSE reason END,
+           ended_at = NULL, running = running + 1, revision = revision + 1
+     WHERE workflow_id = :workflow_id AND revision = :revision
+    RETURNING revision
+    """,
 )
 _COUNTED = (NodeState.SUCCEEDED, NodeState.FAILED, NodeState.CANCELLED, NodeState.SKIPPED)
 
@@ -74,6 +86,10 @@ class _Reopened:
         return {row.node for row in self.rows if not row.item}
 
     @property
+    def places(self) -> dict[str, list[int]]:
+        return {"nodes": [row.node for row in self.rows], "items": [row.item for row in self.rows]}
+
+    @property
     def items(self) -> Counter[int]:
         return Counter(row.node for row in self.rows if row.item)
 
@@ -82,6 +98,10 @@ def take_back(connection: Connection, step: WorkflowStep) -> None:
     """Take back the reports of up to 500 nodes and items."""
     key = {"workflow_id": step.workflow_id}
     reopened = _Reopened(connection.execute(REOPENED, key | {"limit": STEP}).all())
+    step.has_changed = True
+    if any(row.item == COMPENSATION for row in reopened.rows):
+        _compensate_again(connection, step, reopened)
+        return
     graph = retrying.read_graph(connection, step.workflow_id)
     with_items = {number for number in reopened.items if graph.nodes[number].state in ENDED}
     workflow = step.workflow
@@ -92,10 +112,18 @@ def take_back(connection: Connection, step: WorkflowStep) -> None:
     node_rows.write(connection, step.workflow_id, nodes)
     retrying.reset(connection, step.workflow_id, plan.again)
     _recount(connection, step.workflow_id, plan)
-    places = {"nodes": [row.node for row in reopened.rows], "items": [row.item for row in reopened.rows]}
-    connection.execute(TAKEN_BACK, key | places)
+    connection.execute(TAKEN_BACK, key | reopened.places)
     _reopen(connection, step, plan, len(reopened.rows))
-    step.has_changed = True
+
+
+def _compensate_again(connection: Connection, step: WorkflowStep, reopened: _Reopened) -> None:
+    """Continue a compensation that failed: its execution runs again."""
+    key = {"workflow_id": step.workflow_id}
+    connection.execute(TAKEN_BACK, key | reopened.places)
+    if not connection.execute(COMPENSATE_AGAIN, key | {"revision": step.workflow.revision}).all():
+        raise StepOvertakenError
+    change = StatusChange(step.workflow_id, step.workflow.status, WorkflowStatus.COMPENSATING, RETRIED)
+    record_event(connection, ids.event_id(), change, actor=None)
 
 
 def _continue(node: WorkflowNode, reopened: int, plan: TakeBackPlan) -> None:
@@ -123,6 +151,7 @@ def _reopen(connection: Connection, step: WorkflowStep, plan: TakeBackPlan, runn
         "revision": step.workflow.revision,
         "status": after.value,
         "reason": plan.reason and plan.reason.value,
+        "compensates": plan.compensates,
         "counted": counted.total(),
         "running": running,
     }

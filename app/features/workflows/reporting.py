@@ -23,7 +23,8 @@ REPORTING = statement(
     """
     SELECT node, item, state, reason, reported_to, execution_id, definition->>'on_failure' AS on_failure
       FROM workflow_nodes
-     WHERE workflow_id = :workflow_id AND reported_to IS NOT NULL AND NOT is_reopened ORDER BY node, item LIMIT :limit
+     WHERE workflow_id = :workflow_id AND item >= 0 AND reported_to IS NOT NULL AND NOT is_reopened
+     ORDER BY node, item LIMIT :limit
     """,
 )
 # Each parent is asked for its next children only, because it may have 10,000.
@@ -143,8 +144,9 @@ def _count(step: WorkflowStep, row: Row[Any]) -> None:
     if row.item:
         return
     step.ended[state] += 1
-    if state in _FAILED and row.on_failure == OnFailure.STOP and step.reason is None:
-        step.reason = WorkflowReason.NODE_FAILED
+    if state in _FAILED and row.on_failure != OnFailure.CONTINUE:
+        step.reason = step.reason or WorkflowReason.NODE_FAILED
+        step.compensates |= row.on_failure == OnFailure.COMPENSATE
 
 
 def _report_to_children(

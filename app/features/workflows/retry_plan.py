@@ -43,7 +43,7 @@ class PlannedNode(RowValue):
     @property
     def stops(self) -> bool:
         """Whether the node stops its workflow."""
-        return self.state in _FAILED and self.on_failure is OnFailure.STOP
+        return self.state in _FAILED and self.on_failure is not OnFailure.CONTINUE
 
     def has_reported(self, child: int) -> bool:
         """Return whether a child counts the end of the node."""

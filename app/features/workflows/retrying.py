@@ -65,7 +65,8 @@ RESTART = statement(
     "workflows.restart",
     """
     UPDATE workflows
-       SET status = :status, reason = NULL, cancelling = NULL, ended_at = NULL, revision = revision + 1,
+       SET status = :status, reason = NULL, compensates = false, cancelling = NULL,
+           ended_at = NULL, revision = revision + 1,
            open_nodes = open_nodes + CAST(:opened AS BIGINT), running = running - CAST(:uncounted AS BIGINT),
            succeeded = succeeded - CAST(:succeeded AS BIGINT), failed = failed - CAST(:failed AS BIGINT),
            cancelled = cancelled - CAST(:cancelled AS BIGINT), skipped = skipped - CAST(:skipped AS BIGINT),
@@ -114,6 +115,8 @@ def _plan(
     if row is None:
         raise WorkflowNotFoundError.of(workflow_id)
     status = WorkflowStatus(row.status)
+    if status in {WorkflowStatus.COMPENSATED, WorkflowStatus.COMPENSATION_FAILED}:
+        raise ConflictError(f"The workflow {workflow_id!r} is {status}: its nodes were undone. Create it anew.")
     if status not in FINAL_OF_WORKFLOW | {WorkflowStatus.PAUSED}:
         raise ConflictError(
             f"The workflow {workflow_id!r} is {status}: only an ended or paused workflow can be retried. Pause it, or "

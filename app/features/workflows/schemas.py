@@ -129,6 +129,9 @@ class WorkflowNodeSchema(WorkflowItemSchema):
         metadata={"description": "larger than the numbers of its parents", "example": 2},
     )
     kind = fields.Enum(NodeKind, by_value=True, required=True, metadata={"example": "for_each"})
+    compensation = fields.Enum(
+        NodeState, required=True, allow_none=True, metadata={"description": "of its compensation", "example": None}
+    )
     items = fields.Integer(
         required=True,
         allow_none=True,
@@ -165,6 +168,7 @@ class WorkflowGraphNodeSchema(Schema):
     kind = fields.Enum(NodeKind, by_value=True, required=True, metadata={"example": "job"})
     state = fields.Enum(NodeState, required=True, metadata={"example": "RUNNING"})
     items = fields.Integer(required=True, allow_none=True, metadata={"example": None})
+    compensation = fields.Enum(NodeState, required=True, allow_none=True, metadata={"example": None})
 
 
 class WorkflowGraphSchema(Schema):

@@ -234,10 +234,14 @@ def _write(connection: Connection, step: WorkflowStep, started: _StartedNodes) -
             node = by_node[job.key.node]
             node.job_id, node.execution_id = job.job_id, job.execution_id
     node_rows.write(connection, step.workflow_id, started.changed)
-    items = [job for job in started.jobs if job.key.item]
+    add_items(connection, step.workflow_id, [job for job in started.jobs if job.key.item])
+
+
+def add_items(connection: Connection, workflow_id: str, items: Sequence[NodeJob]) -> None:
+    """Store items that have started or were refused."""
     if items:
         params = {
-            "workflow_id": step.workflow_id,
+            "workflow_id": workflow_id,
             "nodes": [job.key.node for job in items],
             "items": [job.key.item for job in items],
             "names": [job.name for job in items],

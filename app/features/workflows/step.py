@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from app.kernel.db.rows import RowValue
-from schema.states import NodeState, WorkflowReason, WorkflowStatus
+from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 
 
 class StepOvertakenError(Exception):
@@ -20,6 +20,8 @@ class OpenWorkflow(RowValue):
     labels: dict[str, str] | None
     status: WorkflowStatus
     reason: WorkflowReason | None
+    on_failure: OnFailure
+    compensates: bool
     max_parallel: int | None
     cancelling: str | None
     open_nodes: int
@@ -40,6 +42,8 @@ class WorkflowStep:
     Attributes:
         workflow: Row of the workflow, as read.
         reason: Reason why the workflow stops early; set by a failed node.
+        compensates: Whether a failed node asks for a compensation.
+        compensation: Status of a workflow that compensates, after the step.
         ended: Numbers of nodes whose ends are counted in this step, by their states.
         running: Change of the number of unfinished executions.
         started: Number of nodes and items that became jobs.
@@ -50,6 +54,8 @@ class WorkflowStep:
 
     workflow: OpenWorkflow
     reason: WorkflowReason | None
+    compensates: bool
+    compensation: WorkflowStatus | None = None
     ended: Counter[NodeState] = field(default_factory=Counter)
     running: int = 0
     started: int = 0
@@ -59,16 +65,30 @@ class WorkflowStep:
 
     @classmethod
     def of(cls, workflow: OpenWorkflow) -> "WorkflowStep":
-        return cls(workflow, workflow.reason)
+        return cls(workflow, workflow.reason, workflow.compensates)
 
     @property
     def workflow_id(self) -> str:
         return self.workflow.workflow_id
 
     @property
+    def is_through(self) -> bool:
+        """Whether no node is left."""
+        return self.workflow.open_nodes == self.ended.total()
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the workflow undoes its succeeded nodes once it is through."""
+        if self.reason is WorkflowReason.DEADLINE:
+            return self.workflow.on_failure is OnFailure.COMPENSATE
+        return self.reason is WorkflowReason.NODE_FAILED and self.compensates
+
+    @property
     def status(self) -> WorkflowStatus:
         """Status of the workflow after the step: it ends with its last node, and a paused workflow stays paused."""
-        if self.workflow.open_nodes == self.ended.total():
+        if self.compensation is not None or self.workflow.status is WorkflowStatus.COMPENSATING:
+            return self.compensation or WorkflowStatus.COMPENSATING
+        if self.is_through:
             if self.reason is None:
                 return WorkflowStatus.SUCCEEDED
             return WorkflowStatus.CANCELLED if self.reason is WorkflowReason.CANCELLED else WorkflowStatus.FAILED

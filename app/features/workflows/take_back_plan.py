@@ -16,7 +16,7 @@ from app.features.workflows.retry_plan import (
     parent_counts,
     start_again,
 )
-from schema.states import NodeState, WorkflowReason, WorkflowStatus
+from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 
 _TAKEN_BACK = frozenset({NodeReason.UPSTREAM, NodeReason.STOPPED})
 
@@ -40,6 +40,11 @@ class TakeBackPlan:
     recounted: Sequence[ParentCounts]
     counted: Sequence[PlannedNode]
     reason: WorkflowReason | None
+
+    @property
+    def compensates(self) -> bool:
+        """Whether a node that still counts as failed asks for a compensation."""
+        return any(node.stops and node.on_failure is OnFailure.COMPENSATE for node in self.counted)
 
     def status(self, before: WorkflowStatus) -> WorkflowStatus:
         """Return the status of the workflow from now on."""

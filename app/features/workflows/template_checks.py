@@ -12,6 +12,7 @@ from app.features.workflows.inputs import Reference, references
 from app.kernel.errors import Detail, TemplateError
 from schema.states import KeepResponse
 
+_COMPENSATE = "compensate/input"
 _OF_JOB = frozenset({"status", "output", "error", "execution_id"})
 _OF_ITEMS = frozenset({"status", "results", "count", "succeeded", "failed"})
 _OF_GATE = frozenset({"status"})
@@ -46,9 +47,9 @@ class TemplateChecks:
         """Yield the fault of each template that could not be rendered."""
         for index, node in enumerate(self._nodes):
             for place, value in places(node):
-                yield from self._faults_of(node, f"/nodes/{index}/{place}", value, of_items=place == "input")
+                yield from self._faults_of(node, f"/nodes/{index}/{place}", value, place)
 
-    def _faults_of(self, node: Mapping[str, Any], pointer: str, value: Any, *, of_items: bool) -> Iterator[Detail]:
+    def _faults_of(self, node: Mapping[str, Any], pointer: str, value: Any, place: str) -> Iterator[Detail]:
         try:
             found = references(value, pointer)
         except TemplateError as error:
@@ -57,21 +58,25 @@ class TemplateChecks:
         if pointer.endswith("/for_each") and isinstance(value, str) and not _is_sole(value, found):
             yield Detail(pointer=pointer, message="Must be a list, or one template, such as {{workflow.input.rows}}.")
         for reference in found:
-            message = self._fault(node, reference.path, of_items=of_items and "for_each" in node)
+            message = self._fault(node, reference.path, place)
             if message is not None:
                 shown = "{{" + ".".join(reference.path) + "}}"
                 yield Detail(pointer=reference.pointer, message=f"{shown} {message}")
 
-    def _fault(self, node: Mapping[str, Any], path: tuple[str, ...], *, of_items: bool) -> str | None:
+    def _fault(self, node: Mapping[str, Any], path: tuple[str, ...], place: str) -> str | None:
         match path:
-            case ("workflow", "id"):
+            case ("workflow", "id") | ("node", "input" | "output", *_) if path[0] != "node" or place == _COMPENSATE:
                 return None
             case ("workflow", "input", *steps):
                 if self._input is None or _has(self._input, steps):
                     return None
                 return "has no value: the input of the workflow has no such field."
             case ("item", *_) | ("item_number",):
-                return None if of_items else "is not allowed here: only in `input` of a node with `for_each`."
+                return (
+                    None
+                    if place == "input" and "for_each" in node
+                    else "is not allowed here: only in `input` of a node with `for_each`."
+                )
             case ("parents", parent, field, *steps):
                 return self._fault_of_parent(node, parent, field, steps)
         return f"is not a variable. {_VARIABLES}"
@@ -119,7 +124,7 @@ class OutputChecks(TemplateChecks):
     """Checks of the output of a workflow, which may contain the results of all nodes."""
 
     def faults_of(self, output: Any) -> Iterator[Detail]:
-        return self._faults_of({}, "/output", output, of_items=False)
+        return self._faults_of({}, "/output", output, "output")
 
     def _is_ancestor(self, name: str, node: Mapping[str, Any]) -> bool:  # noqa: ARG002
         return True
@@ -134,6 +139,8 @@ def places(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name in ("input", "for_each"):
         if name in node:
             yield name, node[name]
+    if "input" in node.get("compensate", {}):
+        yield _COMPENSATE, node["compensate"]["input"]
     for number, member in enumerate(node.get("group", ())):
         if "input" in member:
             yield f"group/{number}/input", member["input"]

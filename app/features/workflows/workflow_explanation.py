@@ -11,7 +11,8 @@ from app.features.workflows.workflow_list import StoredWorkflow
 from app.kernel.db import Database
 from app.kernel.formats import numbered, rfc3339
 from app.kernel.sql import statement
-from schema.states import FINAL_OF_WORKFLOW, ExecutionStatus, WorkflowStatus
+from app.queue.executions.node_key import COMPENSATION
+from schema.states import FINAL_OF_WORKFLOW, ExecutionStatus, NodeState, WorkflowStatus
 
 MAX_NAMED = 3
 MAX_WAITS_FOR = 10
@@ -50,6 +51,19 @@ BEHIND = statement(
      ORDER BY e.child LIMIT 1
     """,
 )
+UNDONE = statement(
+    "workflows.undone_nodes",
+    """
+    SELECT n.name, c.state, c.reason, c.message FROM workflow_nodes AS n
+      LEFT JOIN workflow_nodes AS c ON c.workflow_id = n.workflow_id AND c.node = n.node AND c.item = {compensation}
+                                   AND c.run = n.run
+     WHERE n.workflow_id = :workflow_id AND n.item = 0 AND n.state = 'SUCCEEDED'
+       AND (n.definition->'compensate') IS NOT NULL
+     ORDER BY n.node, n.item
+    """,
+    compensation=COMPENSATION,
+)
+_UNDOES = frozenset({WorkflowStatus.COMPENSATING, WorkflowStatus.COMPENSATED, WorkflowStatus.COMPENSATION_FAILED})
 NOW = statement("workflows.now", "SELECT now() AS now")
 
 
@@ -62,6 +76,7 @@ class WorkflowFacts:
     running: Sequence[Row[Any]]
     failed: Sequence[Row[Any]]
     behind: str | None
+    undone: Sequence[Row[Any]] = ()
 
 
 def explain_workflow(database: Database, workflow: StoredWorkflow) -> str:
@@ -71,8 +86,9 @@ def explain_workflow(database: Database, workflow: StoredWorkflow) -> str:
     running = [] if workflow.status in FINAL_OF_WORKFLOW else database.fetch(RUNNING, named)
     failed = database.fetch(FAILED, named) if workflow.failed or workflow.cancelled else []
     behind = database.fetch(BEHIND, key | {"node": running[0].node}) if running else []
+    undone = database.fetch(UNDONE, key) if workflow.status in _UNDOES else ()
     (row,) = database.fetch(NOW)
-    return sentence(WorkflowFacts(workflow, row.now, running, failed, behind[0].name if behind else None))
+    return sentence(WorkflowFacts(workflow, row.now, running, failed, behind[0].name if behind else None, undone))
 
 
 def waits_for(database: Database, workflow_id: str) -> list[str]:
@@ -94,6 +110,8 @@ def sentence(facts: WorkflowFacts) -> str:
             f"{row.name} {'failed' if row.state == 'FAILED' else 'was cancelled'}{_why(row)}" for row in facts.failed
         ]
         parts.append("; ".join([*named, *([f"{numbered(more, 'more node')} failed"] if more > 0 else [])]) + ".")
+    if workflow.status in _UNDOES:
+        parts.append(_undone(facts.undone))
     if workflow.status is WorkflowStatus.PAUSED:
         parts.append("No further node starts until the workflow is resumed.")
     if facts.running:
@@ -102,6 +120,18 @@ def sentence(facts: WorkflowFacts) -> str:
         others = "".join(f", {row.name}" for row in facts.running[1:]) if more else ""
         parts.append(f"{waits} {first.name}, which {_doing(first)}{f'; also running{others}' if others else ''}.")
     return " ".join(parts)
+
+
+def _undone(rows: Sequence[Row[Any]]) -> str:
+    done = sum(row.state == NodeState.SUCCEEDED for row in rows)
+    text = f"{done:,} of {len(rows):,} nodes are undone"
+    for row in rows:
+        if row.state == NodeState.RUNNING:
+            return f"{text}; the compensation of {row.name} runs."
+        if row.state in {NodeState.FAILED, NodeState.CANCELLED}:
+            why = "" if row.message is None else f" ({row.reason}: {row.message.removesuffix('.')})"
+            return f"{text}; the compensation of {row.name} is {row.state}{why}."
+    return f"{text}."
 
 
 def duration(passed: timedelta) -> str:

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from schema.job_bounds import OWN_KEY_PREFIX
 
+COMPENSATION = -1
+"""Item of the compensation of a node."""
+
 _PREFIX = f"{OWN_KEY_PREFIX}node:"
 
 
@@ -26,6 +29,6 @@ class NodeKey(NamedTuple):
         if idempotency_key is None or not idempotency_key.startswith(_PREFIX):
             return None
         match idempotency_key.removeprefix(_PREFIX).split(":"):
-            case [workflow_id, node, item, run] if all(map(str.isdecimal, (node, item, run))):
+            case [workflow_id, node, item, run] if all(map(str.isdecimal, (node, item.removeprefix("-"), run))):
                 return cls(workflow_id, int(node), int(item), int(run))
         return None

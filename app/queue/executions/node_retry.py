@@ -14,6 +14,7 @@ from app.kernel.sql import statement
 from app.queue.executions.node_key import NodeKey
 from schema.states import WorkflowReason, WorkflowStatus
 
+_UNDONE = frozenset({WorkflowStatus.COMPENSATING, WorkflowStatus.COMPENSATED, WorkflowStatus.COMPENSATION_FAILED})
 # A retry of the workflow changes the node of these items: it waits, or the next statement sees the new run.
 LOCK = statement(
     "workflow_nodes.lock_of_items",
@@ -38,10 +39,13 @@ MARK = statement(
        AND n.run = (SELECT p.run FROM workflow_nodes AS p
                      WHERE p.workflow_id = n.workflow_id AND p.node = n.node AND p.item = 0)
        AND EXISTS (SELECT 1 FROM workflows AS w
-                    WHERE w.workflow_id = n.workflow_id AND w.revision >= 0 AND {may_go_on})
+                    WHERE w.workflow_id = n.workflow_id AND w.revision >= 0
+                      AND (n.item >= 0 AND {may_go_on} OR n.item < 0 AND COALESCE(w.status <> 'COMPENSATED', false)))
     RETURNING n.execution_id
     """,
-    may_go_on="COALESCE(w.reason <> 'CANCELLED' AND (w.reason <> 'DEADLINE' OR w.ended_at IS NOT NULL), true)",
+    may_go_on="""w.status NOT IN ('COMPENSATING', 'COMPENSATED', 'COMPENSATION_FAILED')
+                      AND COALESCE(w.reason <> 'CANCELLED' AND (w.reason <> 'DEADLINE' OR w.ended_at IS NOT NULL), true)
+                      """,
 )
 WHY = statement(
     "workflow_nodes.why_not_retried",
@@ -90,8 +94,9 @@ def _why(row: Row[Any], key: NodeKey) -> str:
     place = f"the node {row.name!r} of the workflow {row.workflow_id!r}"
     if row.run != key.run:
         return f"The execution {row.execution_id!r} is of run {key.run} of {place}, which is at run {row.run}."
+    status = WorkflowStatus(row.status)
+    if status in _UNDONE:
+        return f"The execution {row.execution_id!r} is of {place}, which is {status}. Create a new workflow instead."
     if row.reason == WorkflowReason.DEADLINE:
         return f"The deadline of the workflow {row.workflow_id!r} has passed, and it stops. Retry after its end."
-    if row.reason == WorkflowReason.CANCELLED:
-        return f"The execution {row.execution_id!r} is of {place}, which was cancelled. Retry the workflow instead."
-    return f"The execution {row.execution_id!r} is of {place}, which is {WorkflowStatus(row.status)} and cannot run it."
+    return f"The execution {row.execution_id!r} is of {place}, which was cancelled. Retry the workflow instead."

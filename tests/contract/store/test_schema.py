@@ -26,7 +26,7 @@ from tests import rows
 from tests.definitions import definitions
 
 # The newest revision, and the digest of the tables that the revision creates.
-NEWEST = ("0111", "6a6d1fd296035f40")
+NEWEST = ("0112", "de5bd1d19b5b8ecc")
 
 
 @pytest.fixture

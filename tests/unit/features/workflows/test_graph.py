@@ -135,7 +135,7 @@ FAULTS: dict[str, tuple[Any, dict[str, str]]] = {
         workflow(
             node("A b"),
             node("b", priority=256, queue="Q", max_attempts=0, input=[], labels={"": "x"}, delay="soon"),
-            node("c", run_if="never", on_failure="compensate", after="a", for_each=[], max_parallel=0, tolerate={}),
+            node("c", run_if="never", on_failure="undo", after="a", for_each=[], max_parallel=0, tolerate={}),
         ),
         {
             "/nodes/0/name": "lower-case",
@@ -146,7 +146,7 @@ FAULTS: dict[str, tuple[Any, dict[str, str]]] = {
             "/nodes/1/labels/": "A key has",
             "/nodes/1/delay": "duration",
             "/nodes/2/run_if": "Must be one of",
-            "/nodes/2/on_failure": "Must be one of: stop, continue.",
+            "/nodes/2/on_failure": "Must be one of: stop, continue, compensate.",
             "/nodes/2/after": "Must be a list.",
             "/nodes/2/max_parallel": "from 1",
             "/nodes/2/tolerate": "either `count` or `percent`",

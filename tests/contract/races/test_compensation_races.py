@@ -1,0 +1,145 @@
+"""Compensations beside other changes, and processes that are killed: one compensation at a time, each once."""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+from sqlalchemy import text
+
+from app.features.workflows import control
+from app.kernel.db import Database
+from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.executions.manual_retry import retry_execution
+from schema.states import FINAL_OF_WORKFLOW
+from tests.cases import choice_of
+from tests.contract.features.workflows import flows
+from tests.contract.features.workflows.flows import job
+from tests.contract.races.interleaving import Body, pair
+from tests.contract.races.test_workflow_races import LEVELS, MAX_CHOICES, TABLES, Mortal, chores, outbox
+from tests.contract.races.test_workflow_retry_races import unlocked
+
+UNDO = {"endpoint": "target"}
+NODES = [job("a", compensate=UNDO), job("b", "a", compensate=UNDO), job("c", "b")]
+COMPENSATIONS = text(
+    """
+    SELECT n.node, n.state, (SELECT count(*) FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+                              WHERE j.idempotency_key = concat_ws(':', 'te:node', n.workflow_id, n.node, -1, 1)) AS jobs
+      FROM workflow_nodes AS n WHERE n.workflow_id = :id AND n.item = -1 ORDER BY n.node DESC
+    """
+)
+
+
+@pytest.fixture(autouse=True)
+def _worker(database: Database) -> None:
+    flows.register(database)
+
+
+class Scene:
+    """A workflow whose last node has failed, or, if it `undoes`, whose first compensation has ended with a verdict."""
+
+    def __init__(self, database: Database, *, undoes: bool, fails: bool = False) -> None:
+        for table in ["execution_events", "dead_letters", *TABLES, "workflow_events"]:
+            database.fetch(text(f"DELETE FROM {table}"))
+        self.workflow_id = flows.create(database, NODES, on_failure="compensate")
+        for failed in (False, False, True):
+            flows.advance(database, self.workflow_id)
+            self.events = flows.end(database, flows.claims(database), flows.FAILED if failed else None)
+            if not failed or undoes:
+                outbox(self.events, database)
+        if undoes:
+            (claim,) = flows.claims(database)
+            self.execution_id = claim.execution_id
+            self.events = flows.end(database, [claim], flows.FAILED if fails else None)
+
+    def settle(self, database: Database) -> None:
+        outbox(self.events, database)
+
+    def step(self, database: Database) -> None:
+        flows.handle(database, self.events)
+        flows.advance(database, self.workflow_id)
+        flows.advance(database, self.workflow_id)
+
+    def cancel(self, database: Database) -> None:
+        control.cancel(database, self.workflow_id, if_running=IfRunning.REQUEST, actor=None)
+        flows.advance(database, self.workflow_id)
+
+    def redrive(self, database: Database) -> None:
+        retry_execution(database, self.execution_id, actor=None)
+
+    def finish(self, database: Database) -> list[str]:
+        """Run the workflow to its end; returns the breaches."""
+        for _ in range(3):
+            outbox(self.events, database)
+            chores(database)
+            flows.run(database, self.workflow_id)
+            outbox([row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))], database)
+        found = flows.workflow(database, self.workflow_id)
+        undone = database.fetch(COMPENSATIONS, {"id": self.workflow_id})
+        facts = f"{found.status} {found.reason} running {found.running}, {undone}"
+        states = [row.state for row in undone]
+        is_sound = found.status in FINAL_OF_WORKFLOW and not found.running and {row.jobs for row in undone} <= {1}
+        if found.status == "COMPENSATED":
+            is_sound &= states == ["SUCCEEDED", "SUCCEEDED"]
+        else:
+            is_sound &= found.status == "COMPENSATION_FAILED" or found.reason == "CANCELLED"
+        return [] if is_sound else [facts]
+
+
+Sides = Callable[[Scene], Sequence[Body]]
+FIRST: dict[str, Sides] = {
+    "steps": lambda scene: [scene.settle, scene.step],
+    "cancel": lambda scene: [scene.settle, scene.cancel],
+}
+NEXT: dict[str, Sides] = {
+    "steps": lambda scene: [scene.settle, scene.step],
+    "cancel": lambda scene: [scene.settle, scene.cancel],
+}
+FAILED: dict[str, Sides] = {"redrive": lambda scene: [scene.settle, scene.redrive]}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
+@pytest.mark.parametrize(
+    ("bodies", "undoes", "fails"),
+    [
+        *(pytest.param(each, False, False, id=f"first-{name}") for name, each in FIRST.items()),
+        *(pytest.param(each, True, False, id=f"next-{name}") for name, each in NEXT.items()),
+        *(pytest.param(each, True, True, id=f"failed-{name}") for name, each in FAILED.items()),
+    ],
+)
+def test_compensation_beside_another_change_runs_once(
+    database: Database,
+    database_url: str,
+    level: str,
+    locks: bool,
+    bodies: Sides,
+    undoes: bool,
+    fails: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not locks:
+        unlocked(monkeypatch)
+    with pair(database_url, level) as sides:
+        found = []
+        for seed in choice_of(range(60), 30):
+            scene = Scene(database, undoes=undoes, fails=fails)
+            choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+            sides.run(bodies(scene), choices, with_reads=True)
+            found += scene.finish(database)
+        assert found == []
+
+
+@pytest.mark.parametrize("undoes", [False, True])
+def test_process_that_dies_at_any_statement_leaves_the_compensation_to_others(
+    database: Database, database_url: str, undoes: bool
+) -> None:
+    survived, dies_at = False, 0
+    while not survived:
+        scene = Scene(database, undoes=undoes)
+        survived = Mortal(database_url, dies_at).run(partial(outbox, scene.events))
+        assert scene.finish(database) == [], dies_at
+        assert flows.status(database, scene.workflow_id) == "COMPENSATED", dies_at
+        dies_at += 1
+    assert dies_at > 10
