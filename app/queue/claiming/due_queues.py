@@ -6,8 +6,9 @@ from datetime import datetime
 
 from app.kernel.db import Database
 from app.kernel.sql import hot_statement, of_regions
+from schema.states import EndpointType
 
-QUEUES = 4  # per statement: the queues of the transports
+QUEUES = len(EndpointType)  # per statement: the queues of the transports
 
 
 # One range of the index per queue, written out like those of a poll. Its first entry is the answer, so a backlog costs
