@@ -24,7 +24,7 @@ def each_node_once(evidence: Evidence) -> Iterator[str]:
     for job in evidence.workflows.jobs:
         jobs[job.place].append(job.job_id)
     statuses = {execution.execution_id: execution.status for execution in evidence.executions}
-    made = Counter((node.workflow_id, node.node) for node in evidence.workflows.nodes if node.item)
+    made = Counter((node.workflow_id, node.node) for node in evidence.workflows.nodes if node.item > 0)
     for node in evidence.workflows.nodes:
         found, owed = jobs.pop(node.place, []), [] if node.job_id is None else [node.job_id]
         if found != owed:
