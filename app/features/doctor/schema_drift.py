@@ -148,7 +148,8 @@ def _meaning(constraint: Constraint) -> Meaning | None:
 
 
 def _creation(constraint: Constraint) -> str:
-    written = _sql(AddConstraint(constraint))
+    # By default the constraint would be missing from each later CREATE TABLE of this process.
+    written = _sql(AddConstraint(constraint, isolate_from_table=False))
     if isinstance(constraint, UniqueConstraint):
         return written
     return f"{written} NOT VALID; ALTER TABLE {constraint.table.name} VALIDATE CONSTRAINT {constraint.name}"

@@ -8,6 +8,7 @@ import threading
 import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy import text
+from sqlalchemy.schema import CreateTable
 
 from app.features.dead_letters import redrives
 from app.features.dead_letters.letter_list import LetterFilter
@@ -21,6 +22,7 @@ from app.queue.jobs.job_creation import Creator
 from app.scheduler.chore import ChoreContext
 from schema import schema_version
 from schema.states import BulkJobStatus
+from schema.tables import metadata
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.command_line import Cli, doctor_findings, flask_app
@@ -129,7 +131,12 @@ def test_missing_index_or_table_is_reported_with_its_fix(cli: Cli, database: Dat
     assert "gate_windows" in problem
 
 
+def table_definitions() -> list[str]:
+    return [str(CreateTable(table)) for table in metadata.sorted_tables]
+
+
 def test_drifted_constraints_are_reported_with_their_fixes(cli: Cli, database: Database) -> None:
+    whole = table_definitions()
     for change in (
         "executions DROP CONSTRAINT fk_executions_job",
         "jobs DROP CONSTRAINT fk_jobs_endpoint",
@@ -162,6 +169,7 @@ def test_drifted_constraints_are_reported_with_their_fixes(cli: Cli, database: D
             if "never validated" not in each["problem"]:
                 database.fetch(text(step))
     assert doctor_findings(cli, expect=0) == {}
+    assert table_definitions() == whole, "the check changed the tables of this process"
 
 
 def test_database_without_a_schema_gives_one_finding(empty_database_url: str) -> None:
