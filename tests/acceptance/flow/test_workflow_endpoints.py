@@ -9,7 +9,7 @@ from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
-from tests.acceptance.flow.test_workflows import register
+from tests.acceptance.flow.registered import register
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance

@@ -7,6 +7,7 @@ import pytest
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
+from tests.acceptance.flow.registered import register
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -25,11 +26,6 @@ def wait_for_workflow(api: Api, workflow_id: str) -> Any:
 
 def states(api: Api, workflow_id: str) -> dict[str, str]:
     return {node["name"]: node["state"] for node in api.get(f"/workflows/{workflow_id}/nodes")["items"]}
-
-
-def register(api: Api, receiver: Receiver, name: str, path: str) -> None:
-    spec = {"url": f"{receiver.base_url}/{path}/{name}", "method": "POST", "body_template": "{{input.body}}"}
-    api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
 
 
 def test_graph_of_all_shapes_runs_once_and_a_failed_graph_calls_its_handler(

@@ -16,8 +16,9 @@ from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, pair
-from tests.contract.races.test_workflow_races import LEVELS, MAX_CHOICES, TABLES, Mortal, chores, outbox
-from tests.contract.races.test_workflow_retry_races import unlocked
+from tests.contract.races.mortal import Mortal, chores
+from tests.contract.races.retried_workflows import unlocked
+from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, TABLES, outbox
 
 UNDO = {"endpoint": "target"}
 NODES = [job("a", compensate=UNDO), job("b", "a", compensate=UNDO), job("c", "b")]

@@ -14,11 +14,11 @@ from tests import rows
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
-from tests.contract.features.workflows.test_executions import add, claim, define
+from tests.contract.features.workflows.workflow_executions import add, claim, define
 from tests.contract.races.interleaving import Pair, pair
 from tests.contract.races.mortal import Mortal, chores
 from tests.contract.races.racing import strip_locks
-from tests.contract.races.test_workflow_races import LEVELS, MAX_CHOICES, TABLES, outbox
+from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, TABLES, outbox
 
 SPEC = {"nodes": [job("step")]}
 FACTS = text(

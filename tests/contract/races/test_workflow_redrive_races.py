@@ -19,8 +19,8 @@ from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, Pair, pair
-from tests.contract.races.test_workflow_races import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
-from tests.contract.races.test_workflow_retry_races import FAILED, finish, unlocked, without
+from tests.contract.races.retried_workflows import FAILED, finish, unlocked, without
+from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
 NODES = [
     job("a"),

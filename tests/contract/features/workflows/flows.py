@@ -27,6 +27,7 @@ WORKER = "wrk_flows"
 MAX_STEPS = 300
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 FAILED = Verdict.fail(ERROR)
+COUNTS = ("open_nodes", "running", "succeeded", "failed", "cancelled", "skipped")
 NODES = text("SELECT * FROM workflow_nodes WHERE workflow_id = :id ORDER BY node, item")
 
 
@@ -172,3 +173,12 @@ def jobs_of(database: Database, workflow_id: str) -> list[str]:
 def body(value: Any) -> dict[str, Any]:
     """Return the output of an answer with a JSON body."""
     return {"status_code": 200, "body": json.dumps(value)}
+
+
+def counts(database: Database, workflow_id: str) -> Mapping[str, int]:
+    found = workflow(database, workflow_id)._asdict()
+    return {name: found[name] for name in COUNTS if found[name]}
+
+
+def runs(database: Database, workflow_id: str) -> dict[str, int]:
+    return {row.name: row.run for row in nodes(database, workflow_id) if not row.item}

@@ -14,9 +14,8 @@ from app.kernel.errors import ConflictError, InvalidRequestError, InvalidWorkflo
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.manual_retry import retry_execution
 from tests.contract.features.workflows import flows
-from tests.contract.features.workflows.flows import body, job
-from tests.contract.features.workflows.test_control import run_chore
-from tests.contract.features.workflows.test_retry import counts
+from tests.contract.features.workflows.flows import body, counts, job
+from tests.contract.features.workflows.workflow_chores import run_chore
 
 UNDO = {"endpoint": "target", "input": {"id": "{{node.output.body.id}}"}}
 

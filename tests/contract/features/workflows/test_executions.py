@@ -11,14 +11,13 @@ from app.features.workflows import execution_start
 from app.kernel.db import Database
 from app.queue.executions import reclaim
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
-from app.queue.executions.execution_model import Claim, DeliveryError, NotSentError
+from app.queue.executions.execution_model import DeliveryError, NotSentError
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading.explanation import explain
-from schema.states import EndpointType
 from tests import rows
-from tests.claiming import take
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import gate, job
+from tests.contract.features.workflows.workflow_executions import add, claim, define
 from tests.contract.races.mortal import chores
 from tests.contract.scheduler.conftest import chores as scheduler_chores
 from tests.cron_jobs import add_interval_job, scheduled
@@ -30,21 +29,6 @@ REPORT = {"nodes": [job("step", input={"day": "{{workflow.input.day}}"})]}
 @pytest.fixture(autouse=True)
 def _worker(database: Database) -> None:
     flows.register(database)
-
-
-def define(database: Database, name: str, spec: dict[str, Any], **fields: Any) -> None:
-    rows.add_endpoint(database, name, type_=EndpointType.WORKFLOW, spec=spec, **fields)
-
-
-def add(database: Database, endpoint: str, **fields: Any) -> str:
-    """Create an execution of a workflow endpoint."""
-    fields = {"input_": {"day": 1}} | fields
-    return rows.add_executions(database, endpoint=endpoint, type_=EndpointType.WORKFLOW, **fields)[0]
-
-
-def claim(database: Database) -> Claim:
-    (claimed,) = take(database, flows.WORKER, queue="workflow").claims
-    return claimed
 
 
 def start(database: Database, spec: dict[str, Any]) -> str:

@@ -14,9 +14,8 @@ from app.queue.ending.letters import DEAD_LETTERS
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.manual_retry import redrive_executions, retry_execution, retry_executions
 from tests.contract.features.workflows import flows
-from tests.contract.features.workflows.flows import body, job
-from tests.contract.features.workflows.test_control import run_chore
-from tests.contract.features.workflows.test_retry import counts, runs
+from tests.contract.features.workflows.flows import body, counts, job, runs
+from tests.contract.features.workflows.workflow_chores import run_chore
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Retry of workflows from nodes: nodes that run again, nodes that keep their results, and refusals."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,11 +11,10 @@ from app.features.workflows.retry_plan import RetryPlan, RetryRequest
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, InvalidRequestError, WorkflowNotFoundError
 from tests.contract.features.workflows import flows
-from tests.contract.features.workflows.flows import body, gate, job
+from tests.contract.features.workflows.flows import body, counts, gate, job, runs
 from tests.contract.features.workflows.workflow_chores import run_chore
 
 FAILED = RetryRequest(failed=True)
-COUNTS = ("open_nodes", "running", "succeeded", "failed", "cancelled", "skipped")
 
 
 @pytest.fixture(autouse=True)
@@ -40,15 +38,6 @@ def rows(database: Database, workflow_id: str) -> list[Any]:
 
 def again(plan: RetryPlan) -> list[str]:
     return [each.before.name for each in plan.again]
-
-
-def counts(database: Database, workflow_id: str) -> Mapping[str, int]:
-    found = flows.workflow(database, workflow_id)._asdict()
-    return {name: found[name] for name in COUNTS if found[name]}
-
-
-def runs(database: Database, workflow_id: str) -> dict[str, int]:
-    return {row.name: row.run for row in flows.nodes(database, workflow_id) if not row.item}
 
 
 CHAIN = [job("a"), job("side", on_failure="continue"), job("b", "a"), job("c", "b"), job("h", "b", run_if="any_failed")]
