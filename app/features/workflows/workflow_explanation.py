@@ -124,7 +124,7 @@ def sentence(facts: WorkflowFacts) -> str:
 
 def _undone(rows: Sequence[Row[Any]]) -> str:
     done = sum(row.state == NodeState.SUCCEEDED for row in rows)
-    text = f"{done:,} of {len(rows):,} nodes are undone"
+    text = f"{done:,} of {numbered(len(rows), 'node', 'are undone')}"
     for row in rows:
         if row.state == NodeState.RUNNING:
             return f"{text}; the compensation of {row.name} runs."

@@ -21,6 +21,7 @@ from tests.cases import each_case
 from tests.unit.verify import ending_breaches
 from tests.unit.verify.flow_checks import FLOW
 from tests.unit.verify.good_run import CHANGES, CRON, DUE, EXECUTION, FIRST, GOOD, MINUTE, MS, SECOND, S, tick
+from tests.unit.verify.workflow_checks import WORKFLOWS
 
 OUR_ERROR = "TEMPLATE_RESOLUTION_FAILED"
 LOST = "no accepted job is lost"
@@ -145,7 +146,7 @@ def test_breach_is_found(name: str) -> None:
 
 def test_every_check_has_an_example_of_a_breach() -> None:
     shown = {check for check, _evidence in BREACHES.values()}
-    assert shown | FLOW == {result.name for result in run_checks(GOOD)}
+    assert shown | FLOW | WORKFLOWS == {result.name for result in run_checks(GOOD)}
 
 
 @each_case(

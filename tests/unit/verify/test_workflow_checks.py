@@ -11,11 +11,9 @@ from app.dev.verify.workflows.workflow_rows import Edge, NodeRow, PlacedJob, Wor
 from app.queue.executions.node_key import NodeKey
 from schema.states import NodeState, WorkflowStatus
 from tests.unit.verify.good_run import DUE, EXECUTION, GOOD
+from tests.unit.verify.workflow_checks import ENDS, ONCE, ORDER, WORKFLOWS
 
 A_SECOND = timedelta(seconds=1)
-ONCE = "each node of a workflow has one job"
-ORDER = "nodes start after the nodes before them"
-ENDS = "each workflow ends"
 
 
 def node(number: int, item: int = 0, state: NodeState = NodeState.SUCCEEDED, **changes: object) -> NodeRow:
@@ -54,25 +52,29 @@ def test_legal_workflow_breaks_no_check() -> None:
     assert breached(retried) == set(), "a job of each run"
 
 
-@pytest.mark.parametrize(
-    ("check", "changes"),
-    [
-        (ONCE, {"jobs": JOBS[1:]}),
-        (ONCE, {"jobs": (*JOBS, job(1, job_id="other"))}),
-        (ONCE, {"jobs": (*JOBS, job(3))}),
-        (ONCE, {"jobs": (*JOBS, job(2, 3))}),
-        (ONCE, {"jobs": (job(1, job_id="other"), *JOBS[1:])}),
-        (ONCE, {"nodes": (*NODES[:3], SKIPPED), "jobs": JOBS[:2]}),
-        (ORDER, {"jobs": (*JOBS[:2], job(2, 2, created_at=DUE + 0.9 * A_SECOND))}),
-        (ENDS, {"accepted": {"key": "wf_1", "lost": "wf_2"}}),
-        (ENDS, {"rows": (replace(ROW, status=WorkflowStatus.RUNNING),)}),
-        (ENDS, {"rows": (replace(ROW, open_nodes=1),)}),
-        (ENDS, {"rows": (replace(ROW, running=1),)}),
-        (ENDS, {"rows": (replace(ROW, skipped=0),)}),
-        (ENDS, {"nodes": (replace(NODES[0], reported_to=0), *NODES[1:])}),
-        (ENDS, {"nodes": (*NODES[:3], replace(NODES[3], state=NodeState.RUNNING), SKIPPED)}),
-    ],
-)
+BREACHES: list[tuple[str, dict[str, object]]] = [
+    (ONCE, {"jobs": JOBS[1:]}),
+    (ONCE, {"jobs": (*JOBS, job(1, job_id="other"))}),
+    (ONCE, {"jobs": (*JOBS, job(3))}),
+    (ONCE, {"jobs": (*JOBS, job(2, 3))}),
+    (ONCE, {"jobs": (job(1, job_id="other"), *JOBS[1:])}),
+    (ONCE, {"nodes": (*NODES[:3], SKIPPED), "jobs": JOBS[:2]}),
+    (ORDER, {"jobs": (*JOBS[:2], job(2, 2, created_at=DUE + 0.9 * A_SECOND))}),
+    (ENDS, {"accepted": {"key": "wf_1", "lost": "wf_2"}}),
+    (ENDS, {"rows": (replace(ROW, status=WorkflowStatus.RUNNING),)}),
+    (ENDS, {"rows": (replace(ROW, open_nodes=1),)}),
+    (ENDS, {"rows": (replace(ROW, running=1),)}),
+    (ENDS, {"rows": (replace(ROW, skipped=0),)}),
+    (ENDS, {"nodes": (replace(NODES[0], reported_to=0), *NODES[1:])}),
+    (ENDS, {"nodes": (*NODES[:3], replace(NODES[3], state=NodeState.RUNNING), SKIPPED)}),
+]
+
+
+def test_every_check_has_an_example_of_a_breach() -> None:
+    assert {check for check, _changes in BREACHES} == WORKFLOWS
+
+
+@pytest.mark.parametrize(("check", "changes"), BREACHES)
 def test_check_finds_its_breach(check: str, changes: dict[str, object]) -> None:
     assert breached(replace(RUN, **changes)) == {check}  # type: ignore[arg-type]
 
