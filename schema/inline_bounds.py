@@ -34,5 +34,5 @@ MAX_MATCHED_CHARACTERS = 200  # of a pointer, and of a text to compare with
 JSON_POINTER = re.compile(r"^(?:/(?:[^~/]|~[01])*)*$")
 MATCHER = re.compile(
     r"^(?:[1-5]xx|HTTP_ERROR|TIMEOUT|CONNECTION_ERROR|BROKER_ERROR|STREAM_ERROR|NOTIFICATION_ERROR|INTERNAL_ERROR"
-    r"|WORKER_LOST|STUCK)$"
+    r"|WORKFLOW_FAILED|WORKER_LOST|STUCK)$"
 )
