@@ -23,8 +23,8 @@ UNTYPED = [
 FUNCTIONS = frozenset({
     "array_agg", "avg", "clock_timestamp", "coalesce", "concat_ws", "count", "current_setting", "exists", "extract",
     "floor", "gen_random_uuid", "greatest", "jsonb_agg", "jsonb_array_elements_text", "jsonb_build_array",
-    "jsonb_build_object", "jsonb_typeof", "least", "left", "lower", "max", "md5", "min", "now", "nullif", "octet_length",
-    "percentile_disc", "row_number", "split_part", "substr", "sum", "unnest", "version",
+    "jsonb_build_object", "jsonb_typeof", "least", "left", "lower", "max", "md5", "min", "now", "nullif",
+    "octet_length", "percentile_disc", "row_number", "split_part", "substr", "sum", "unnest", "version",
 })  # fmt: skip
 _SYNTAX = frozenset({
     "all", "and", "any", "array", "as", "by", "case", "cast", "check", "conflict", "distinct", "else", "filter", "from",
