@@ -56,8 +56,9 @@ def _judge(change: TransitionRow, before: TransitionRow | None, *, may_restart: 
         yield f"{step} after its end"
     elif change.before is not change.after and not may_become(change.before, change.after):
         yield f"{step} is not legal"
-    # A claim adds one attempt; a release may subtract it again.
+    # A claim adds one attempt; a release may subtract it again; a request to cancel leaves it.
+    is_claim = change.before is not None and change.before is not _RUNNING and change.after is _RUNNING
     is_release = change.before is _RUNNING and change.after in _RELEASED
-    allowed = {1} if change.before and change.after is _RUNNING else {0, -1} if is_release else {0}
+    allowed = {1} if is_claim else {0, -1} if is_release else {0}
     if change.attempt_after - change.attempt_before not in allowed:
         yield f"{step} takes the attempts from {change.attempt_before} to {change.attempt_after}"

@@ -121,6 +121,12 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         ORDER,
         with_changes(CHANGES[0], replace(CHANGES[1], attempt_after=0), *CHANGES[2:]),
     ),
+    "a running execution counts an attempt": (
+        ORDER,
+        with_changes(
+            *CHANGES[:2], replace(CHANGES[1], before=S.RUNNING, attempt_before=1, attempt_after=2), *CHANGES[2:]
+        ),
+    ),
     "the history ends elsewhere": (ORDER, with_changes(*CHANGES[:4])),
     "a cancelled execution arrived": (CANCELLED, with_arrivals(arrival(), arrival(execution_id="t1"))),
     "an attempt found no key": (OURS, replace(GOOD, attempts=(replace(FIRST, error_type=OUR_ERROR), SECOND))),
@@ -136,6 +142,11 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
 
 def broken(evidence: Evidence) -> set[str]:
     return {result.name for result in run_checks(evidence) if not result.holds}
+
+
+def test_request_to_cancel_a_running_execution_is_no_breach() -> None:
+    asked = replace(CHANGES[1], before=S.RUNNING, attempt_before=CHANGES[1].attempt_after)
+    assert broken(with_changes(*CHANGES[:2], replace(asked, worker_before=asked.worker_after), *CHANGES[2:])) == set()
 
 
 @each_case("name", BREACHES)
