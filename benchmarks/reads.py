@@ -16,6 +16,7 @@ Query = dict[str, str]
 
 # Example jobs and executions by the name used in labels: the first row of a list with these filters.
 _JOBS = {"CRON": {"trigger": "CRON"}, "ENDED": {"status": "RETIRED"}, "DELAYED": {"trigger": "DELAYED"}}
+_BY_KEY = {"cursor", "workflow"}  # `workflow` reads the nodes of one workflow, and takes no further filter
 _EXECUTIONS = {"ENDED": {"status": "SUCCESS"}, "RETRIED": {"status": "FAILED"}, "WAITING": {"status": "PENDING"}}
 
 
@@ -85,6 +86,8 @@ def _values() -> dict[str, list[str]]:
         "failed_before": [half, most],
         "actor": ["nobody"],
         "worker_id": ["nobody"],
+        "workflow_id": ["nobody"],
+        "parent_id": ["nobody"],
         "resource": endpoints,
         "attempt_number": ["1"],
         "limit": ["200"],
@@ -101,7 +104,7 @@ def _queries(parameters: Sequence[Mapping[str, Any]], values: Values, filters: i
     tried = {
         each["name"]: each["schema"].get("enum") or values[each["name"]]
         for each in parameters
-        if each["in"] == "query" and each["name"] != "cursor"
+        if each["in"] == "query" and each["name"] not in _BY_KEY
     }
     for count in range(filters + 1):
         for names in itertools.combinations(tried, count):
