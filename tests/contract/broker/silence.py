@@ -9,6 +9,9 @@ from app.kernel.db import Database
 from schema.states import EndpointType
 from tests import rows
 
+TYPES = sorted(set(EndpointType) - {EndpointType.WORKFLOW})
+"""Types that deliver to a server."""
+
 
 def spec_of(type_: EndpointType, silent: socket.socket) -> dict[str, Any]:
     """Return the spec of an endpoint of the silent server."""

@@ -28,7 +28,7 @@ from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of, claimed
-from tests.contract.broker.silence import add_execution
+from tests.contract.broker.silence import TYPES, add_execution
 from tests.contract.dispatch.kafka.hostile import HostileKafka
 from tests.waiting import eventually
 
@@ -65,7 +65,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-@pytest.mark.parametrize("type_", sorted(set(EndpointType) - {EndpointType.KAFKA}))
+@pytest.mark.parametrize("type_", sorted(set(TYPES) - {EndpointType.KAFKA}))
 def test_aborted_sent_delivery_is_cancelled_and_may_have_been_delivered(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket, type_: EndpointType
 ) -> None:

@@ -17,7 +17,7 @@ from schema.states import EndpointType
 from tests import rows
 from tests.contract.broker.delivering import catalog_of, claimed
 from tests.contract.broker.finalizing import WORKER, Run
-from tests.contract.broker.silence import add_execution
+from tests.contract.broker.silence import TYPES, add_execution
 from tests.waiting import eventually
 
 
@@ -30,7 +30,7 @@ def warnings(database: Database) -> list[str]:
     return [row.message for row in database.fetch(text("SELECT message FROM execution_logs WHERE level = 'WARN'"))]
 
 
-@pytest.mark.parametrize("type_", EndpointType)
+@pytest.mark.parametrize("type_", TYPES)
 def test_exceeded_soft_limit_is_recorded_while_the_attempt_continues(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket, type_: EndpointType
 ) -> None:

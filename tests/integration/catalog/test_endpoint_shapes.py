@@ -83,6 +83,8 @@ COMPLETE: dict[str, tuple[Schema, dict[str, Any]]] = {
     ),
 }
 NAMES = [type(transport.spec).__name__ for transport in TRANSPORTS.values()]
+# The values of a WorkflowSpec are checked as those of POST /workflows: features/workflows/test_definitions.
+WHOLE_SHAPES = [name for name in NAMES if name != "WorkflowSpec"]
 # VALUES lacks 1.0: a whole number in JSON Schema, but not for the validation.
 VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 99, 100, 600, 1.5, 86_400_001, 10**12, 2**53 - 1, 2**53),
@@ -128,10 +130,10 @@ def test_document_and_validation_accept_the_same_values(name: str) -> None:
 
 
 def test_every_transport_is_tried() -> None:
-    assert set(NAMES) <= set(COMPLETE)
+    assert set(WHOLE_SHAPES) <= set(COMPLETE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WHOLE_SHAPES)
 def test_document_and_validation_require_the_same_fields(name: str) -> None:
     shape, whole = COMPLETE[name]
     for left_out in whole:
