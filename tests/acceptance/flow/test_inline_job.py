@@ -118,7 +118,7 @@ def check_signature(api: Api, receiver: Receiver) -> None:
     path = "/ok/signed"
     execution_id = send(api, receiver.url(path), {"n": 7}, signing={"secret": "{{secret.signed}}"})
     assert wait_for_end(api, execution_id)["status"] == "SUCCESS"
-    (request,) = receiver.wait_for(1, path=path)
+    request = receiver.wait_for(1, path=path)[0]  # a starved worker may lose its short lease, and another sends again
     delivery = Verifier([SECRET]).verify(request.headers.items(), request.body)
     assert (delivery.execution_id, delivery.attempt, delivery.json()) == (execution_id, 1, {"n": 7})
     with pytest.raises(VerificationError):

@@ -47,7 +47,8 @@ def test_failing_row_delays_no_other_row_and_is_not_dropped(
     later = running.claim(3)
     running.end(*later)
     running.wait_for(*later)
-    assert running.finalizer.pending() == {faulty.key}
+    # A result is pending until its thread has read the answer of the database.
+    eventually(lambda: running.finalizer.pending() == {faulty.key}, what="the only result that is left")
     faults.clear()
     assert running.finalizer.flush(60)
     assert running.ended(faulty)
