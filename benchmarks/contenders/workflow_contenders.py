@@ -59,11 +59,11 @@ class OurWorkflows(WorkflowContender):
     def fan(self, url: str, count: int) -> float:
         endpoint = self._ours.endpoint(url)
         if self._items:
-            between = [self._node("m", endpoint, "first", for_each=list(range(count - 2)))]
+            between = [self._node("m", endpoint, "first", for_each="{{workflow.input.items}}")]
         else:
             between = [self._node(f"m{number}", endpoint, "first") for number in range(count - 2)]
         end = self._node("end", self._ours.endpoint(f"{url}/end"), *(node["name"] for node in between))
-        return self._start([self._node("first", endpoint), *between, end])
+        return self._start([self._node("first", endpoint), *between, end], items=[0] * (count - 2))
 
     def chain(self, url: str, count: int) -> float:
         endpoint, end = self._ours.endpoint(url), self._ours.endpoint(f"{url}/end")
@@ -75,9 +75,9 @@ class OurWorkflows(WorkflowContender):
     def command(self, _number: int, /) -> Command:
         return programs.worker(processes=1, threads=8)
 
-    def _start(self, nodes: list[dict[str, object]]) -> float:
+    def _start(self, nodes: list[dict[str, object]], **given: object) -> float:
         began = time.time()
-        self._ours.stack.api.post("/workflows", {"name": "bench", "nodes": nodes})
+        self._ours.stack.api.post("/workflows", {"name": "bench", "nodes": nodes, "input": given})
         return began
 
     @staticmethod
