@@ -58,7 +58,7 @@ OF_ENDPOINT = statement(
           AND (spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint', CAST(:name AS TEXT)))
                OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
                     jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
-               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate_with',
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate',
                     jsonb_build_object('endpoint', CAST(:name AS TEXT))))) LIMIT {shown})
       UNION
       (SELECT 'notification rule', name FROM notification_rules

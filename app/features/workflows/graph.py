@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from app.catalog.specs.workflow import named_endpoints
 from app.features.workflows.node_schemas import MAX_SHOWN, WORKFLOW, load_given
 from app.features.workflows.template_checks import TemplateChecks
 from app.features.workflows.workflow_bounds import (
@@ -77,7 +78,7 @@ def parse(body: Any, find: FindEndpoints, *, is_definition: bool = False) -> Gra
     given = load_given(WORKFLOW, body, "", malformed)
     nodes: list[dict[str, Any]] = given.get("nodes", [])
     malformed += _kinds(nodes)
-    endpoints = find({name for node in nodes for name in _endpoints_of(node)})
+    endpoints = find({*named_endpoints(nodes)})
     faults, parents = list(_unknown_endpoints(nodes, endpoints)), _Parents(nodes)
     faults += parents.faults
     order, cycle = parents.order()
@@ -186,14 +187,6 @@ def _faults_of_group(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             names.add(name)
 
 
-def _endpoints_of(node: Mapping[str, Any]) -> Iterator[str]:
-    if "endpoint" in node:
-        yield node["endpoint"]
-    yield from (member["endpoint"] for member in node.get("group", ()) if "endpoint" in member)
-    if "endpoint" in node.get("compensate", {}):
-        yield node["compensate"]["endpoint"]
-
-
 def _unknown_endpoints(nodes: Sequence[Mapping[str, Any]], endpoints: Collection[str]) -> Iterator[Detail]:
     for index, node in enumerate(nodes):
         jobs = [(f"/nodes/{index}", node)]
@@ -246,7 +239,7 @@ def _graph(
             number=number,
             name=name,
             endpoint=by_name[name].get("endpoint"),
-            other_endpoints=sorted({*_endpoints_of(by_name[name])} - {by_name[name].get("endpoint")}),
+            other_endpoints=sorted({*named_endpoints([by_name[name]])} - {by_name[name].get("endpoint")}),
             parents=sorted(numbers[parent] for parent in parents[name]),
             definition=definitions[name],
         )

@@ -67,7 +67,14 @@ def test_definition_is_shown_as_given_and_replaced_by_a_new_version(registered: 
     problem(registered.put("/endpoints/nightly", {"type": "WORKFLOW", "spec": {"nodes": []}}), 400, "INVALID_REQUEST")
 
 
-@pytest.mark.parametrize("node", [{"endpoint": "other"}, {"group": [{"name": "m", "endpoint": "other"}]}])
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"endpoint": "other"},
+        {"group": [{"name": "m", "endpoint": "other"}]},
+        {"endpoint": "target", "compensate": {"endpoint": "other"}},
+    ],
+)
 def test_endpoint_that_a_definition_names_is_not_deleted(registered: Api, node: dict[str, Any]) -> None:
     register(registered, "other")
     assert define(registered, {"name": "n"} | node).status_code == 201
@@ -76,9 +83,10 @@ def test_endpoint_that_a_definition_names_is_not_deleted(registered: Api, node: 
     assert registered.delete("/endpoints/other").status_code == 204
 
 
-def test_definition_that_leads_back_to_itself_is_refused(registered: Api) -> None:
+@pytest.mark.parametrize("node", [{"endpoint": "one"}, {"endpoint": "target", "compensate": {"endpoint": "one"}}])
+def test_definition_that_leads_back_to_itself_is_refused(registered: Api, node: dict[str, Any]) -> None:
     assert define(registered, name="one").status_code == 201
-    assert define(registered, {"name": "n", "endpoint": "one"}, name="two").status_code == 201
+    assert define(registered, {"name": "n"} | node, name="two").status_code == 201
     changed = {"type": "WORKFLOW", "spec": {"nodes": [NODE, {"name": "n", "endpoint": "two"}]}}
     error = problem(registered.put("/endpoints/one", changed), 400, "INVALID_REQUEST")
     assert pointers(error) == ["/spec/nodes/1"]
