@@ -13,11 +13,11 @@ from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.tracing.context import trace_of
 from app.queue.claiming.release import DUE_NOW_MS
-from app.queue.executions.execution_model import Claim, DeliveryError, HandedOverError, LogLine, NotSentError
-from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome, refusal
+from app.queue.executions.execution_model import Claim, DeliveryError, HandedOverError, NotSentError
+from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, failure_line, outcome, refusal
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
-from schema.states import ExecutionStatus, LogLevel
+from schema.states import ExecutionStatus
 
 log = logging.getLogger(__name__)
 
@@ -175,18 +175,8 @@ def complete(attempt: Attempt, verdict: Verdict) -> None:
 
     The line of a delivered attempt follows from its row (`app.queue.reading.log_lines`).
     """
-    claim, level, error = attempt.claim, LogLevel.WARN, verdict.error
-    if error is None:
+    if verdict.error is None:
         attempt.complete(verdict)
-        return
-    label = f"attempt {claim.attempt} of {claim.max_attempts}"
-    reason = f"{error.get('type')}: {error.get('message')}"
-    if verdict.status is ExecutionStatus.SUCCESS:
-        text = f"{label} failed, which its retry policy ignores: {reason}"
-    elif verdict.status is ExecutionStatus.CANCELLED:
-        level, text = LogLevel.INFO, f"{label} {error.get('message')}"
-    elif verdict.status is ExecutionStatus.RETRYING:
-        text = f"{label} failed, next in {verdict.delay_ms} ms: {reason}"
     else:
-        level, text = LogLevel.ERROR, f"{label} failed for good: {reason}"
-    attempt.complete(verdict, LogLine(level, text))
+        claim = attempt.claim
+        attempt.complete(verdict, failure_line(verdict, claim.attempt, claim.max_attempts))

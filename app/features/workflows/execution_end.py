@@ -17,7 +17,7 @@ from app.kernel.formats import compact_json
 from app.kernel.sql import statement
 from app.queue.executions.completion import Completion, complete_in
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError, LogLine
-from app.queue.executions.verdict import Tried, Verdict, decide, outcome
+from app.queue.executions.verdict import Tried, Verdict, decide, failure_line, outcome
 from schema.states import ExecutionStatus, LogLevel, WorkflowReason, WorkflowStatus
 
 SHOWN = 3  # failed nodes in the error of an attempt
@@ -149,14 +149,7 @@ def _log(verdict: Verdict, row: Row[Any]) -> tuple[LogLine, ...]:
     error = verdict.error
     if error is None:
         return ()
-    label, reason = f"attempt {row.attempt_count} of {row.max_attempts}", f"{error['type']}: {error['message']}"
-    match verdict.status:
-        case ExecutionStatus.RETRYING:
-            line = LogLine(LogLevel.WARN, f"{label} failed, next in {verdict.delay_ms} ms: {reason}")
-        case ExecutionStatus.FAILED:
-            line = LogLine(LogLevel.ERROR, f"{label} failed for good: {reason}")
-        case ExecutionStatus.SUCCESS:
-            line = LogLine(LogLevel.WARN, f"{label} failed, which its retry policy ignores: {reason}")
-        case _:
-            line = LogLine(LogLevel.INFO, f"{label} was cancelled: {reason}")
-    return (line,)
+    if verdict.status is ExecutionStatus.CANCELLED:
+        text = f"attempt {row.attempt_count} of {row.max_attempts} was cancelled: {error['type']}: {error['message']}"
+        return (LogLine(LogLevel.INFO, text),)
+    return (failure_line(verdict, row.attempt_count, row.max_attempts),)

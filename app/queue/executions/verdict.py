@@ -7,8 +7,8 @@ from typing import Any
 
 from app.catalog.retry_policy import RetryPolicy, delay_ms
 from app.catalog.retry_policy.matchers import AttemptOutcome
-from app.queue.executions.execution_model import DeliveryError
-from schema.states import ExecutionStatus
+from app.queue.executions.execution_model import DeliveryError, LogLine
+from schema.states import ExecutionStatus, LogLevel
 
 
 class RetryAction(Enum):
@@ -139,3 +139,17 @@ def decide(
     if policy.max_age_ms is not None and tried.age_ms + wait > policy.max_age_ms:
         return Verdict.fail(error)
     return Verdict.retry(error, wait, policy.max_age_ms)
+
+
+def failure_line(verdict: Verdict, attempt: int, max_attempts: int) -> LogLine:
+    """Return the line in the log of an execution about an attempt that was not delivered."""
+    error, label = verdict.error or {}, f"attempt {attempt} of {max_attempts}"
+    reason = f"{error.get('type')}: {error.get('message')}"
+    match verdict.status:
+        case ExecutionStatus.SUCCESS:
+            return LogLine(LogLevel.WARN, f"{label} failed, which its retry policy ignores: {reason}")
+        case ExecutionStatus.CANCELLED:
+            return LogLine(LogLevel.INFO, f"{label} {error.get('message')}")
+        case ExecutionStatus.RETRYING:
+            return LogLine(LogLevel.WARN, f"{label} failed, next in {verdict.delay_ms} ms: {reason}")
+    return LogLine(LogLevel.ERROR, f"{label} failed for good: {reason}")
