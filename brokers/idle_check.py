@@ -5,7 +5,6 @@ import time
 from math import inf
 
 from app.kernel.db import Database
-from app.kernel.errors import UnavailableError
 from app.kernel.formats import EPOCH
 from app.queue.claiming.due_queues import due_queues
 from app.queue.executions.watermark import PACE, SLACK, ScanPace
@@ -54,13 +53,8 @@ class IdleCheck:
         from_start = now >= self._start_at
         try:
             found = due_queues(self._database, idle, EPOCH if from_start else self._since, self._horizon_ms)
-        except UnavailableError:
-            self._rest(from_start=from_start, asked_at=now)
-            raise
-        self._rest(from_start=from_start, asked_at=now)
+        finally:
+            if from_start:
+                ended_at = time.monotonic()
+                self._start_at = ended_at + max(self._interval / 2, self._pace.pause(ended_at - now))
         self._due, self._since, self._checked_at = found.queues, found.now - SLACK, now
-
-    def _rest(self, *, from_start: bool, asked_at: float) -> None:
-        if from_start:
-            ended_at = time.monotonic()
-            self._start_at = ended_at + max(self._interval / 2, self._pace.pause(ended_at - asked_at))
