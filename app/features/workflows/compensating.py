@@ -78,10 +78,10 @@ def start_next(connection: Connection, step: WorkflowStep) -> None:
 def _job(connection: Connection, step: WorkflowStep, row: Row[Any]) -> NodeJob:
     definition: Mapping[str, Any] = row.definition
     template = compiled(definition.get("input", {}), "/compensate/input")
-    values = variables.read(connection, step.workflow_id, [template])
-    of_node = variables.read(connection, step.workflow_id, [compiled(f"{{{{parents.{row.name}.status}}}}")])
+    of_node = compiled(f"{{{{parents.{row.name}.status}}}}")
+    values = variables.read(connection, step.workflow_id, [template, of_node])
     given = connection.execute(INPUT, {"job_id": row.job_id}).scalar()
-    values["node"] = of_node["parents"].get(row.name, {}) | ({} if given is None else {"input": given})
+    values["node"] = values["parents"].get(row.name, {}) | ({} if given is None else {"input": given})
     job = NodeJob(
         key=NodeKey(step.workflow_id, row.node, COMPENSATION, row.run),
         name="compensate",
