@@ -230,6 +230,8 @@ _S = ExecutionStatus
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})
 CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
 _W = WorkflowStatus
+_N = NodeState
+FINAL_OF_NODE = frozenset({_N.SUCCEEDED, _N.FAILED, _N.CANCELLED, _N.SKIPPED})
 FINAL_OF_WORKFLOW = frozenset({_W.SUCCEEDED, _W.FAILED, _W.CANCELLED, _W.COMPENSATED, _W.COMPENSATION_FAILED})
 
 # (from, to): the operations that make the transition

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, TextClause
 
 from app.kernel.errors import ConflictError, Detail
 from app.kernel.sql import NamedStatement, statement
+from schema.tables.workflows import MAY_START
 
 SHOWN = 10
 
@@ -81,7 +82,7 @@ OF_ENDPOINT = statement(
     shown=SHOWN + 1,
     waits=_WAITS,
     runs=_RUNS,
-    may_start="(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)",
+    may_start=MAY_START,
 )
 
 

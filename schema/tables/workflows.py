@@ -6,7 +6,8 @@ from schema.tables.columns import check, count, flag, index, instant, json, one_
 _KEY = "workflow_id, node, item"
 FAILED_WORKFLOW = "ended_at IS NOT NULL AND reason IN ('NODE_FAILED', 'DEADLINE')"
 """Condition of the index of workflows that ended early without a request to cancel them."""
-_MAY_START = "(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)"
+MAY_START = "(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)"
+"""Condition of the indexes of nodes that may still start jobs."""
 
 # No foreign keys: a key check would lock the row of the workflow, which only one step at a time may lock.
 workflows = table(
@@ -143,12 +144,12 @@ workflow_nodes = table(
     index("idx_workflow_nodes_reopened", _KEY, where="is_reopened"),
     index("idx_workflow_nodes_ready", _KEY, where="state IN ('READY', 'EXPANDING')"),
     # Nodes that may still start jobs, by their endpoints, which cannot be deleted.
-    index("idx_workflow_nodes_endpoint", "endpoint, workflow_id", where=_MAY_START),
+    index("idx_workflow_nodes_endpoint", "endpoint, workflow_id", where=MAY_START),
     index(
         "idx_workflow_nodes_other_endpoints",
         "other_endpoints",
         using="gin",
-        where=f"other_endpoints IS NOT NULL AND {_MAY_START}",
+        where=f"other_endpoints IS NOT NULL AND {MAY_START}",
     ),
     # Read from workflow to workflow, to find ends that no process has handled.
     index("idx_workflow_nodes_running", _KEY, where="state = 'RUNNING'"),

@@ -16,6 +16,7 @@ from app.features.workflows import (
     compensating,
     execution_end,
     metrics,
+    node_rows,
     reopening,
     reporting,
     starting,
@@ -28,7 +29,7 @@ from app.kernel.db import Database
 from app.kernel.function_types import Hint, Stopping, never, nobody
 from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
-from schema.states import FINAL_OF_WORKFLOW, NodeState, WorkflowStatus
+from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW, WorkflowStatus
 
 # Shards and look-ahead of new executions are those of te_enqueue: a worker's outbox has no settings.
 LOCK = statement(
@@ -44,7 +45,7 @@ LOCK = statement(
            COALESCE((SELECT look_ahead_ms FROM enqueue_settings WHERE id = 'enqueue'), 0) AS look_ahead_ms
       FROM found WHERE NOT is_over OR {is_marked}
     """,
-    is_marked=reopening.is_marked("found"),
+    is_marked=node_rows.is_marked("found"),
 )
 FINISH = statement(
     "workflows.finish_step",
@@ -74,11 +75,8 @@ LOOK = statement(
       FROM workflows AS w
      WHERE w.workflow_id = :workflow_id AND w.revision >= 0 AND (w.ended_at IS NULL OR {is_marked})
     """,
-    is_marked=reopening.is_marked("w"),
+    is_marked=node_rows.is_marked("w"),
 )
-
-
-_COUNTED = (NodeState.SUCCEEDED, NodeState.FAILED, NodeState.CANCELLED, NodeState.SKIPPED)
 
 
 class StepResult(NamedTuple):
@@ -172,7 +170,7 @@ def _finish(connection: Connection, made: WorkflowStep) -> None:
         "ended": made.ended.total(),
         "is_final": after in FINAL_OF_WORKFLOW,
     }
-    params |= {state.value.lower(): made.ended[state] for state in _COUNTED}
+    params |= {state.value.lower(): made.ended[state] for state in FINAL_OF_NODE}
     row = connection.execute(FINISH, params).first()
     if row is None:
         raise StepOvertakenError

@@ -28,6 +28,11 @@ def is_current(item: str) -> str:
                                                AND p.node = {item}.node AND p.item = 0)"""  # noqa: S608 - a part of a statement, composed at import
 
 
+def is_marked(workflow: str) -> str:
+    """Return the SQL condition that a workflow has nodes whose reports are to be taken back."""
+    return f"EXISTS (SELECT 1 FROM workflow_nodes AS r WHERE r.workflow_id = {workflow}.workflow_id AND r.is_reopened)"  # noqa: S608 - a part of a statement, composed at import
+
+
 # A node that ends has to report to its children, and an item to its node.
 WRITE = statement(
     "workflow_nodes.write",

@@ -13,14 +13,13 @@ from sqlalchemy import Connection, Row
 from app.features.workflows import item_rules, node_rows, retrying
 from app.features.workflows.model import STEP
 from app.features.workflows.node_rows import WorkflowNode
-from app.features.workflows.retry_plan import ENDED
 from app.features.workflows.status_changes import RETRIED, StatusChange, record_event
 from app.features.workflows.step import StepOvertakenError, WorkflowStep
 from app.features.workflows.take_back_plan import TakeBackPlan, plan_take_back
 from app.kernel import ids
 from app.kernel.sql import statement
 from app.queue.executions.node_key import COMPENSATION
-from schema.states import NodeState, WorkflowStatus
+from schema.states import FINAL_OF_NODE, WorkflowStatus
 
 REOPENED = statement(
     "workflow_nodes.reopened",
@@ -72,7 +71,6 @@ COMPENSATE_AGAIN = statement(
     RETURNING revision
     """,
 )
-_COUNTED = (NodeState.SUCCEEDED, NodeState.FAILED, NodeState.CANCELLED, NodeState.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def take_back(connection: Connection, step: WorkflowStep) -> None:
         _compensate_again(connection, step, reopened)
         return
     graph = retrying.read_graph(connection, step.workflow_id)
-    with_items = {number for number in reopened.items if graph.nodes[number].state in ENDED}
+    with_items = {number for number in reopened.items if graph.nodes[number].state in FINAL_OF_NODE}
     workflow = step.workflow
     plan = plan_take_back(graph, reopened.nodes | with_items, workflow.reason, is_over=workflow.is_over)
     nodes = node_rows.read(connection, step.workflow_id, {*reopened.items, *plan.continued})
@@ -155,14 +153,9 @@ def _reopen(connection: Connection, step: WorkflowStep, plan: TakeBackPlan, runn
         "counted": counted.total(),
         "running": running,
     }
-    params |= {state.value.lower(): counted[state] for state in _COUNTED}
+    params |= {state.value.lower(): counted[state] for state in FINAL_OF_NODE}
     if not connection.execute(REOPEN, params).all():
         raise StepOvertakenError
     if after is not before:
         change = StatusChange(step.workflow_id, before, after, RETRIED)
         record_event(connection, ids.event_id(), change, actor=None)
-
-
-def is_marked(workflow: str) -> str:
-    """Return the SQL condition that a workflow has marked nodes."""
-    return f"EXISTS (SELECT 1 FROM workflow_nodes AS r WHERE r.workflow_id = {workflow}.workflow_id AND r.is_reopened)"  # noqa: S608 - a part of a statement, composed at import

@@ -12,13 +12,12 @@ from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, Detail, InvalidRequestError
 from app.kernel.formats import numbered
 from app.kernel.suggestions import did_you_mean
-from schema.states import NodeState, OnFailure, RunIf, WorkflowReason, WorkflowStatus
+from schema.states import FINAL_OF_NODE, NodeState, OnFailure, RunIf, WorkflowReason, WorkflowStatus
 
 _MAX_NAMED = 3
 _NOT_BEGUN = frozenset({NodeState.WAITING, NodeState.READY})
 _BUSY = frozenset({NodeState.EXPANDING, NodeState.RUNNING})
 _FAILED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
-ENDED = _FAILED | {NodeState.SUCCEEDED, NodeState.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class PlannedNode(RowValue):
     @property
     def is_counted(self) -> bool:
         """Whether the workflow counts the end of the node."""
-        return self.state in ENDED and self.reported_to != 0
+        return self.state in FINAL_OF_NODE and self.reported_to != 0
 
     @property
     def stops(self) -> bool:
@@ -47,7 +46,7 @@ class PlannedNode(RowValue):
 
     def has_reported(self, child: int) -> bool:
         """Return whether a child counts the end of the node."""
-        return self.state in ENDED and (self.reported_to is None or self.reported_to >= child)
+        return self.state in FINAL_OF_NODE and (self.reported_to is None or self.reported_to >= child)
 
 
 @dataclass(frozen=True, slots=True)

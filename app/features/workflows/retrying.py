@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, TextClause
 
 from app.features.workflows.node_list import EDGES
+from app.features.workflows.node_rows import is_marked
 from app.features.workflows.retry_plan import NodeAgain, PlannedNode, RetryPlan, RetryRequest, StoredGraph, plan_retry
 from app.features.workflows.status_changes import RETRIED, StatusChange, record_event, recorded
 from app.features.workflows.step import StepOvertakenError
@@ -20,17 +21,18 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, UnavailableError, WorkflowNotFoundError
 from app.kernel.sql import statement
-from schema.states import FINAL_OF_WORKFLOW, NodeState, WorkflowStatus
+from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW, WorkflowStatus
 
 MAX_TRIES = 20
 
 # A workflow that is being deleted has a negative revision.
 _WORKFLOW = """
-    SELECT w.workflow_id, w.status, w.revision,
-           EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = w.workflow_id AND n.is_reopened) AS is_marked
+    SELECT w.workflow_id, w.status, w.revision, {is_marked} AS is_marked
       FROM workflows AS w WHERE w.workflow_id = :workflow_id AND w.revision >= 0"""
-FIND = statement("workflows.find_for_retry", _WORKFLOW)
-LOCK = statement("workflows.lock_for_retry", _WORKFLOW + " ORDER BY w.workflow_id LIMIT 1 FOR UPDATE")
+FIND = statement("workflows.find_for_retry", _WORKFLOW, is_marked=is_marked("w"))
+LOCK = statement(
+    "workflows.lock_for_retry", _WORKFLOW + " ORDER BY w.workflow_id LIMIT 1 FOR UPDATE", is_marked=is_marked("w")
+)
 NODES = statement(
     "workflow_nodes.read_for_retry",
     """
@@ -71,11 +73,11 @@ RESTART = statement(
            succeeded = succeeded - CAST(:succeeded AS BIGINT), failed = failed - CAST(:failed AS BIGINT),
            cancelled = cancelled - CAST(:cancelled AS BIGINT), skipped = skipped - CAST(:skipped AS BIGINT),
            deadline_at = {deadline}
-     WHERE workflow_id = :workflow_id AND revision = :revision
-       AND NOT EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id AND n.is_reopened)
+     WHERE workflow_id = :workflow_id AND revision = :revision AND NOT {is_marked}
     RETURNING revision
     """,
     deadline=NEW_DEADLINE,
+    is_marked=is_marked("workflows"),
 )
 
 
@@ -168,10 +170,9 @@ def _reset(connection: Connection, workflow_id: str, again: Sequence[NodeAgain])
 def _counts(again: Sequence[NodeAgain]) -> dict[str, int]:
     """Return the numbers of counted nodes, by their states, and of ended executions that are not counted yet."""
     counted = Counter(each.before.state for each in again if each.before.is_counted)
-    names = (NodeState.SUCCEEDED, NodeState.FAILED, NodeState.CANCELLED, NodeState.SKIPPED)
     uncounted = sum(each.before.reported_to == 0 and each.before.execution_id is not None for each in again)
     return {
         "opened": counted.total(),
         "uncounted": uncounted,
-        **{state.value.lower(): counted[state] for state in names},
+        **{state.value.lower(): counted[state] for state in FINAL_OF_NODE},
     }

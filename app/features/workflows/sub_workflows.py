@@ -1,16 +1,13 @@
 """Sub-workflows: nodes that name an endpoint of the type WORKFLOW, at most 8 workflows deep."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-from sqlalchemy import Row, TextClause
 
 from app.catalog.specs.workflow import named_endpoints
 from app.features.workflows.workflow_bounds import MAX_DEPTH
 from app.kernel.errors import Detail
+from app.kernel.function_types import Fetch
 from app.kernel.sql import statement
-
-Fetch = Callable[[TextClause, Mapping[str, Any]], Sequence[Row[Any]]]
 
 DEFINITIONS = statement(
     "workflows.definitions",

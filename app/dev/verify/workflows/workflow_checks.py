@@ -8,14 +8,13 @@ from app.dev.verify.evidence import Evidence
 from app.dev.verify.workflows.workflow_rows import NodeRow, WorkflowRow
 from app.kernel.formats import numbered
 from app.queue.executions.node_key import NodeKey
-from schema.states import FINAL_OF_WORKFLOW, ExecutionStatus, NodeState
+from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW, ExecutionStatus, NodeState
 
 _ENDS = {
     ExecutionStatus.SUCCESS: NodeState.SUCCEEDED,
     ExecutionStatus.FAILED: NodeState.FAILED,
     ExecutionStatus.CANCELLED: NodeState.CANCELLED,
 }
-_ENDED = frozenset({*_ENDS.values(), NodeState.SKIPPED})
 
 
 def each_node_once(evidence: Evidence) -> Iterator[str]:
@@ -69,10 +68,10 @@ def _unfinished(row: WorkflowRow, nodes: list[NodeRow]) -> Iterator[str]:
     name = row.workflow_id
     if row.status not in FINAL_OF_WORKFLOW or row.open_nodes or row.running:
         yield f"{name}: {row.status} with {numbered(row.open_nodes, 'open node')}, {row.running} running"
-    yield from (f"{_named(node)}: still {node.state}" for node in nodes if node.state not in _ENDED)
+    yield from (f"{_named(node)}: still {node.state}" for node in nodes if node.state not in FINAL_OF_NODE)
     yield from (f"{_named(node)}: its end was not reported" for node in nodes if node.reported_to is not None)
     states = Counter(node.state for node in nodes if not node.item)
-    for state in sorted(_ENDED):
+    for state in sorted(FINAL_OF_NODE):
         counted = getattr(row, state.lower())
         if counted != states[state]:
             yield f"{name}: {numbered(states[state], 'node')} {state}, {counted} counted"
