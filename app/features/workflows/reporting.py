@@ -98,16 +98,16 @@ def report(connection: Connection, step: WorkflowStep) -> None:
     # After the counts: a failure counted above may stop the workflow, so that these children are skipped.
     _report_to_children(connection, step, nodes, edges)
     _report_to_nodes_with_items(connection, step, [row for row in found if row.item])
-    told = [row for row in found if (row.node, row.item) in cursors]
+    counted = [row for row in found if (row.node, row.item) in cursors]
     params = {
         "workflow_id": step.workflow_id,
-        "nodes": [row.node for row in told],
-        "items": [row.item for row in told],
-        "befores": [row.reported_to for row in told],
-        "states": [row.state for row in told],
-        "reported": [cursors[row.node, row.item] for row in told],
+        "nodes": [row.node for row in counted],
+        "items": [row.item for row in counted],
+        "befores": [row.reported_to for row in counted],
+        "states": [row.state for row in counted],
+        "reported": [cursors[row.node, row.item] for row in counted],
     }
-    if len(connection.execute(REPORTED, params).all()) < len(told):
+    if len(connection.execute(REPORTED, params).all()) < len(counted):
         raise StepOvertakenError  # a manual retry of an execution has let its node run again
 
 

@@ -1,4 +1,4 @@
-"""Plan after manual retries of executions: what their nodes reported is taken back. Pure.
+"""Plan after manual retries of executions: the reports of their nodes are taken back. Pure.
 
 Nodes that were skipped because of the failure wait again, and nodes that have run keep their results, handlers of the
 failure included.

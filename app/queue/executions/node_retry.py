@@ -63,8 +63,7 @@ WHY = statement(
 def mark_retried(connection: Connection, locked: Sequence[Row[Any]]) -> dict[str, TaskExecutorError]:
     """Let the nodes of locked, ended executions run again; returns an error for each execution that cannot.
 
-    An execution whose workflow was deleted belongs to no node any more. A row has `execution_id`, `idempotency_key`
-    and `completed_at`.
+    An execution runs alone if its workflow was deleted. A row has `execution_id`, `idempotency_key` and `completed_at`.
     """
     keys = {row.execution_id: key for row in locked if (key := NodeKey.parse(row.idempotency_key)) is not None}
     if not keys:
