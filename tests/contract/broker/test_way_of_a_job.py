@@ -43,7 +43,7 @@ IDLE_FUNCTIONS = {
     *("DeliveryLoop._sweep", "DeliveryLoop._give_heartbeats", "BackgroundThread.give_heartbeat"),
     # Polls: a wake-up that names its partition needs none.
     *("poll", "Discovery.poll", "Discovery._rest_after_late", "ScanPace.pause", "KnownPartitions.found"),
-    *("Discovery.skips_poll", "IdleCheck.is_quiet", "IdleCheck._check", "IdleCheck._rest", "due_queues"),
+    *("Discovery.skips_poll", "IdleCheck.is_quiet", "IdleCheck._check", "due_queues"),
     "ping_idle_connections.<locals>.ping",  # on a slow machine a connection is idle before each job
     *("TextFormatter.formatMessage", "_printable"),  # of another test's logging
     "_prepare",  # once for a statement and a connection: a busy machine opens a second connection
