@@ -39,8 +39,8 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 
 @pytest.fixture
-def settings(database_url: str, collector: Collector) -> Settings:
-    return Settings(database_url=database_url, traces="otlp")
+def settings(database_url: str, collector: Collector, shards: int) -> Settings:
+    return Settings(database_url=database_url, queue_shards=shards, traces="otlp")
 
 
 @pytest.fixture(autouse=True)
