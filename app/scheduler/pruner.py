@@ -9,6 +9,7 @@ from functools import partial
 from app.catalog import superseded_configs
 from app.catalog.endpoints import inline_pruning
 from app.kernel import audit, idempotency
+from app.kernel.access import console_sessions
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.kernel.function_types import Counted, uncounted
@@ -137,8 +138,11 @@ class Pruner:
         return Counts(inline_endpoints=self._context.delete(inline_pruning.PRUNE, {"since": ""}))
 
     def prune_keys(self) -> Counts:
-        """Delete idempotency keys after their retention, oldest first."""
-        return Counts(idempotency_keys=self._context.delete(idempotency.PRUNE))
+        """Delete idempotency keys and sessions of the console after their retention, oldest first."""
+        return Counts(
+            idempotency_keys=self._context.delete(idempotency.PRUNE),
+            sessions=self._context.delete(console_sessions.PRUNE),
+        )
 
     def prune_heartbeats(self) -> Counts:
         """Delete rows of processes without a heartbeat for ten minutes, and commands to workers after a day."""

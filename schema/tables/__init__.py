@@ -38,6 +38,7 @@ from schema.tables.notifications import notification_rules as notification_rules
 from schema.tables.notifications import notification_subjects as notification_subjects
 from schema.tables.service import api_keys as api_keys
 from schema.tables.service import audit_log as audit_log
+from schema.tables.service import console_sessions as console_sessions
 from schema.tables.service import enqueue_settings as enqueue_settings
 from schema.tables.service import idempotency_keys as idempotency_keys
 from schema.tables.service import region_heartbeats as region_heartbeats

@@ -46,6 +46,18 @@ api_keys = table(
     instant("revoked_at"),
 )
 
+# Sessions of the console, and one-time links to it. Only the SHA-256 of a session's secret is stored, as of a key.
+console_sessions = table(
+    "console_sessions",
+    word("session_hash", key=True),
+    word("key_id", required=True),
+    flag("is_link", default=False),
+    instant("created_at", default_now=True),
+    instant("last_seen_at", default_now=True),
+    instant("expires_at", required=True),
+    index("idx_console_sessions_time", "expires_at, session_hash"),
+)
+
 # Random signing keys, shared by all web processes; the first process that needs a key creates it.
 signing_keys = table(
     "signing_keys",

@@ -77,6 +77,10 @@ CASES = {
         *("prune_keys", "idempotency_keys", "idempotency_keys"),
         *("key_id, idempotency_key, fingerprint, request_id, created_at", f"id, 'secret', 'x', 'x', {OLD}", "key_id"),
     ),
+    "console_sessions.prune": single(
+        *("prune_keys", "sessions", "console_sessions"),
+        *("session_hash, key_id, expires_at", f"'secret ' || id, id, {OLD}", "key_id"),
+    ),
     "health.prune": single(
         *("prune_heartbeats", "heartbeats", "region_heartbeats", "region, component, metadata, last_beat_at"),
         *(f"'r', id, '{{}}', {OLD}", "component", "r b"),

@@ -19,6 +19,7 @@ MARKED = {
     "jobs": [("jobs.repeating", ":after_at")],
     "execution_ends": [("execution_ends.waiting", ":since"), ("execution_ends.due", ":at")],
     "idempotency_keys": [("idempotency.prune", ":since")],
+    "console_sessions": [("console_sessions.prune", ":since")],
     "audit_log": [("audit.prune", ":since")],
     "breaker_events": [("breaker_pruning.prune_events", ":since")],
     "notification_groups": [("notifications.prune_groups", ":since")],
@@ -62,6 +63,7 @@ UNMARKED = {
 DAYS = "deleted days after the insert, once an hour, each run from its own mark"
 UNUSED = "at most TE_MAX_INLINE_ENDPOINTS rows, deleted after an hour, once an hour, each run from its own mark"
 LONG_HISTORIES = {
+    "console_sessions": FEW,
     "attempts": DAYS,
     "audit_log": DAYS,
     "breaker_events": DAYS,

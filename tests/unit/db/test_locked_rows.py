@@ -114,7 +114,8 @@ SKIPS = {
     ],
     "test_locked_row_delays_the_deletion_of_no_other_result": ["results.prune"],
     "test_locked_row_delays_the_deletion_of_no_other_row": [
-        *("audit.prune", "bulk_operations.prune", "commands.prune", "health.prune", "idempotency.prune"),
+        *("audit.prune", "bulk_operations.prune", "commands.prune", "console_sessions.prune", "health.prune"),
+        "idempotency.prune",
         *("breaker_pruning.prune", "breaker_pruning.prune_counts", "breaker_pruning.prune_events"),
         *("inline_endpoints.prune", "limiters.prune", "redrives.prune", "superseded_configs.prune", "workers.prune"),
         *("notifications.prune_groups", "notifications.prune_subjects"),
