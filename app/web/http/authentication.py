@@ -1,11 +1,12 @@
 """Authentication and scopes: every path needs an API key unless its resource is public."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from flask import Flask, g, request
 
 from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import ForbiddenError, RateLimitedError, UnauthorizedError
 from app.kernel.function_types import never
 from app.web.http.rate_limits import refuse_excess
@@ -16,9 +17,10 @@ from app.web.openapi.resource import Resource
 from app.web.services import services
 
 
-def register(app: Flask, resources: Sequence[Resource]) -> None:
-    """Check the API key of each request before its view runs."""
+def register(app: Flask, resources: Sequence[Resource], *, own_access: Collection[str] = ()) -> None:
+    """Check the API key of each request before its view runs; the blueprints in `own_access` check for themselves."""
     scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}  # by blueprint, true for reads
+    scopes |= {(name, is_read): None for name in own_access for is_read in (True, False)}
     more = {f"{each.name}.{view}": scope for each in resources for view, scope in each.more_scopes.items()}
     for each in resources:
         scopes[each.name, True] = None if each.is_public else each.read_scope
@@ -59,6 +61,19 @@ def require(scope: Scope) -> None:
         raise _lacks(scope)
 
 
+def verified(presented: str) -> Key:
+    """Return a valid key; counts a bad one. Raises UnauthorizedError, RateLimitedError after too many bad ones."""
+    bad_key_limit, address = services().bad_key_limit, request.remote_addr or ""
+    try:
+        # A valid key is accepted from any address, since clients behind a proxy share its address.
+        is_flooded = never if bad_key_limit is None else partial(bad_key_limit.is_used_up, address)
+        return services().keys.verify(presented, is_flooded)
+    except UnauthorizedError:
+        if bad_key_limit is not None:
+            refuse_excess(bad_key_limit.count(address))
+        raise
+
+
 def _lacks(scope: Scope) -> ForbiddenError:
     return ForbiddenError(f"This API key lacks the scope {scope.value!r}. Use a key that has it.")
 
@@ -68,16 +83,9 @@ def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
         raise UnauthorizedError(
             "An API key is required: send `Authorization: Bearer te_...`. `flask --app app api-keys create` makes keys."
         )
-    key_limit, bad_key_limit, address = services().key_limit, services().bad_key_limit, request.remote_addr or ""
-    try:
-        # A valid key is accepted from any address, since clients behind a proxy share its address.
-        is_flooded = never if bad_key_limit is None else partial(bad_key_limit.is_used_up, address)
-        g.api_key = key = services().keys.verify(presented, is_flooded)
-    except UnauthorizedError:
-        if bad_key_limit is not None:
-            refuse_excess(bad_key_limit.count(address))
-        raise
+    g.api_key = key = verified(presented)
     note_ids(key_id=key.key_id)
+    key_limit = services().key_limit
     if key_limit is not None:
         g.allowance = key_limit.count(key.key_id)
         refuse_excess(g.allowance)

@@ -62,10 +62,8 @@ class ErrorSchema(Schema):
 
 def register(app: Flask) -> None:
     """Answer every error of the application with the envelope."""
-    app.register_error_handler(TaskExecutorError, _known)
     app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(DBAPIError, _database)
-    app.register_error_handler(Exception, _unexpected)
+    app.register_error_handler(Exception, _answered)
 
 
 def envelope(
@@ -108,10 +106,20 @@ def answer(error: TaskExecutorError) -> Response:
     return response
 
 
-def _known(error: TaskExecutorError) -> Response:
+def client_error(error: Exception) -> TaskExecutorError:
+    """Return the error that a client gets for an exception other than Werkzeug's, and log faults of the service."""
+    if isinstance(error, DBAPIError):
+        error = _database(error)
+    if not isinstance(error, TaskExecutorError):
+        log.error("request %s failed; answering 500", current_request_id(), exc_info=error)
+        return InternalError(InternalError.summary())
     if error.status >= 500:
         log.warning("request %s: %s; answering %d", current_request_id(), error.explained, error.status)
-    return answer(error)
+    return error
+
+
+def _answered(error: Exception) -> Response:
+    return answer(client_error(error))
 
 
 def _http(error: HTTPException) -> Response | HTTPException:
@@ -119,7 +127,7 @@ def _http(error: HTTPException) -> Response | HTTPException:
     if status < 400:
         return error
     if status >= 500:
-        return _unexpected(error)
+        return _answered(error)
     if status == 413:
         drain(request)
     code, message = http_error(status)
@@ -145,19 +153,12 @@ def _remedy(error: HTTPException) -> str:
     return f"{'' if first in known else did_you_mean(first, sorted(known))} GET /docs lists all paths."
 
 
-def _database(error: DBAPIError) -> Response:
+def _database(error: DBAPIError) -> Exception:
     # SQLSTATE classes 22 (data exception) and 54 (program limit exceeded): the database cannot store a value of the
     # request. The checks of the body should have refused the value, hence the warning.
     if (sqlstate(error) or "").startswith(("22", "54")):
         log.warning(
             "request %s: the database refused a value: %s; answering 400", current_request_id(), sqlstate(error)
         )
-        return answer(InvalidRequestError("The request contains a value that cannot be stored."))
-    if not is_rows_fault(error):
-        return answer(UnavailableError("The database cannot be reached; retry later."))
-    return _unexpected(error)
-
-
-def _unexpected(error: Exception) -> Response:
-    log.error("request %s failed; answering 500", current_request_id(), exc_info=error)
-    return answer(InternalError(InternalError.summary()))
+        return InvalidRequestError("The request contains a value that cannot be stored.")
+    return error if is_rows_fault(error) else UnavailableError("The database cannot be reached; retry later.")

@@ -79,15 +79,20 @@ def keyed(view: AnyFunction, *, takes_body: bool) -> AnyFunction:
         key = key_in_header()
         if key is None:
             return view(**path)
-        wanted = KeyedRequest(g.api_key.key_id, key, _fingerprint(takes_body=takes_body), ids.request_id())
-        with holding_hints() as hints:
-            later = g.after_commit = list[Call]()
-            answer = services().database.transact_jointly(partial(_first_or_again, view, wanted, hints, path))
-            for work in later:
-                work()
-        return answer
+        return run_once(view, key, _fingerprint(takes_body=takes_body), path)
 
     return once
+
+
+def run_once(view: AnyFunction, key: str, fingerprint: str, path: Mapping[str, Any]) -> Response:
+    """Run a view once per Idempotency-Key of the current API key, and return its first answer."""
+    wanted = KeyedRequest(g.api_key.key_id, key, fingerprint, ids.request_id())
+    with holding_hints() as hints:
+        later = g.after_commit = list[Call]()
+        answer = services().database.transact_jointly(partial(_first_or_again, view, wanted, hints, path))
+        for work in later:
+            work()
+    return answer
 
 
 def _first_or_again(view: AnyFunction, wanted: KeyedRequest, hints: set[Any], path: Mapping[str, Any]) -> Response:
