@@ -6,6 +6,7 @@ import click
 
 from app.cli import (
     api_keys_cli,
+    console_cli,
     db_cli,
     endpoints_cli,
     executions_cli,
@@ -18,6 +19,7 @@ from app.cli.commands import ApplicationGroup
 
 COMMANDS: Sequence[click.Command] = (
     api_keys_cli.group,
+    console_cli.group,
     db_cli.group,
     endpoints_cli.group,
     executions_cli.group,

@@ -47,6 +47,11 @@ def _days(text: str) -> float:
     return days
 
 
+def _hours(text: str) -> float:
+    hours: float = _seconds(0.01, 8760, "hours")(text)
+    return hours
+
+
 def _choice(*values: str) -> Parse:
     def parse(text: str) -> str:
         if text not in values:
@@ -156,6 +161,9 @@ class Settings:
     max_body_bytes: int = _env("TE_MAX_BODY_BYTES", MAX_INPUT_BYTES, _whole(1024))
     max_inline_endpoints: int = _env("TE_MAX_INLINE_ENDPOINTS", 10_000, _whole(0))
     routes: tuple[tuple[str, str], ...] = _env("TE_ROUTES", (), _routes)
+    console: str = _env("TE_CONSOLE", "on", _choice("on", "off"))
+    console_cookies: str = _env("TE_CONSOLE_COOKIES", "secure", _choice("secure", "insecure"))
+    console_session_hours: float = _env("TE_CONSOLE_SESSION", 12.0, _hours)
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 200, _whole(1, 100_000))
     worker_poll_interval_ms: int = _env("TE_WORKER_POLL_INTERVAL_MS", 200, _whole(1, 60_000))

@@ -9,6 +9,7 @@ from flask.cli import FlaskGroup
 from flask.json.provider import DefaultJSONProvider
 from flask.sessions import NullSession, SessionInterface
 
+from app import console
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
 from app.kernel.function_types import AnyFunction
@@ -92,8 +93,10 @@ def _register(app: Flask, built: Services) -> None:
     request_log.register(app)
     body.register(app)
     registered = resources()
-    authentication.register(app, registered)
+    authentication.register(app, registered, own_access=[console.NAME])
     document.register(app, registered)
     swagger_ui.register(app)
     error_envelope.register(app)
     similar_endpoints.register(app)
+    if built.settings.console == "on":
+        console.register(app, registered)

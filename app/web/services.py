@@ -12,6 +12,7 @@ from flask.cli import NoAppException
 from app.catalog.crypto import SecretBox
 from app.catalog.endpoints.inline import InlineEndpoints
 from app.kernel import db
+from app.kernel.access.console_sessions import ConsoleSessions
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.access.signing_key import SigningKey
 from app.kernel.config import SettingError, Settings
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 APPLICATION_NAME = "te-web"
 EXTENSION = "task_executor"
 POOL_SIZE = 20
+IDLE_SESSION_SECONDS = 3600
 
 
 class Services:
@@ -47,6 +49,10 @@ class Services:
         )
         self.readiness = Readiness(self.database)
         self.keys = KeyRing(self.database)
+        session_seconds = round(settings.console_session_hours * 3600)
+        self.sessions = ConsoleSessions(
+            self.database, seconds=session_seconds, idle_seconds=min(session_seconds, IDLE_SESSION_SECONDS)
+        )
         self.cursor_key = SigningKey(self.database, "cursors")
         self.counters = CounterStorage.at(settings.rate_limit_storage_url)
         rate, bad_rate, key = settings.rate_limit, settings.rate_limit_bad_keys, settings.secret_encryption_key

@@ -10,12 +10,14 @@ from click.testing import CliRunner, Result
 from tests.integration.client import Api, services
 
 
-def flask_app(url: str, *arguments: str, charset: str = "utf-8", app: str = "app", **environment: str) -> Result:
+def flask_app(
+    url: str, *arguments: str, charset: str = "utf-8", app: str = "app", stdin: str = "", **environment: str
+) -> Result:
     """Run `flask --app …` in this process: a new process would spend a second on imports each time."""
     settings: dict[str, str | None] = {"TE_DATABASE_URL": url, "TE_STARTUP_TIMEOUT_SEC": "1"} | environment
     # Flask sets FLASK_RUN_FROM_CLI. CliRunner restores the variable, so that child processes of later tests lack it.
     settings |= {"FLASK_RUN_FROM_CLI": os.environ.get("FLASK_RUN_FROM_CLI")}
-    done = CliRunner(charset, env=settings).invoke(flask.cli.cli, ["--app", app, *arguments])
+    done = CliRunner(charset, env=settings).invoke(flask.cli.cli, ["--app", app, *arguments], input=stdin)
     assert done.exception is None or isinstance(done.exception, SystemExit), "the user would get a traceback"
     return done
 

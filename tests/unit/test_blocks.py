@@ -24,6 +24,7 @@ BLOCKS = {
     "how-to/callbacks.md": [STACK, "tests/unit/features/callbacks/test_callbacks_page.py"],
     "how-to/canvas.md": ["tests/integration/caller/test_workflows_page.py"] * 7,
     "how-to/celery.md": [STACK],
+    "how-to/console.md": ["tests/integration/cli/test_console_link.py"],
     "how-to/docker.md": [PAGES] * 3,
     "how-to/extend.md": ["tests/integration/test_extend_page.py"] * 12,
     "how-to/kubernetes.md": [PAGES],

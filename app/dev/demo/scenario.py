@@ -7,7 +7,7 @@ import time
 from app.dev.demo.demo_definitions import TOPIC, definitions
 from app.dev.demo.demo_job import DemoJob, script, watch
 from app.dev.demo.proof import show_deliveries, show_table
-from app.dev.demo.serve import show_hints, stay
+from app.dev.demo.serve import INSECURE_COOKIES, show_console, show_hints, stay
 from app.dev.stack.programs import preferred_port, product_environment
 from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
@@ -23,7 +23,7 @@ def run_demo(terminal: Terminal) -> int:
     started = time.monotonic()
     with (
         local_targets(terminal.step) as targets,
-        Stack(step=terminal.step, port=preferred_port(), env=product_environment()) as stack,
+        Stack(step=terminal.step, port=preferred_port(), env=INSECURE_COOKIES | product_environment()) as stack,
     ):
         targets.kafka.create_topic(TOPIC)
         with terminal.step("an API key, as flask --app app api-keys create demo makes it"):
@@ -58,6 +58,7 @@ def _scripted(api: Api, stack: Stack, targets: LocalTargets, terminal: Terminal)
     terminal.line(("  the cron jobs are cancelled now", "dim"))
     missing = show_deliveries(jobs, targets, secret, terminal)
     show_hints(stack, targets, terminal, jobs[0])
+    show_console(stack, terminal)
     return _verdict(jobs, missing, terminal)
 
 

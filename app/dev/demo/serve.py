@@ -14,6 +14,7 @@ from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Part, Terminal
 
+INSECURE_COOKIES = {"TE_CONSOLE_COOKIES": "insecure"}  # the stack speaks plain HTTP
 _NAME_WIDTH = 12
 
 
@@ -35,13 +36,14 @@ def serve(terminal: Terminal) -> int:
             database_url=given,
             step=terminal.step,
             port=preferred_port(),
-            env=product_environment(),
+            env=INSECURE_COOKIES | product_environment(),
             echo=lambda name, line: terminal.line((name.ljust(_NAME_WIDTH), "dim"), f" {line}"),
         ) as stack,
     ):
         with terminal.step("an API key, as flask --app app api-keys create demo makes it"):
             _ = stack.api
         show_hints(stack, targets, terminal)
+        show_console(stack, terminal)
         terminal.line(
             ("Targets for deliveries\n", "bold"),
             f"  HTTP   {targets.receiver.base_url}/ok   (received requests: GET /_requests)\n"
@@ -52,6 +54,17 @@ def serve(terminal: Terminal) -> int:
         terminal.heading("Stopping")
     terminal.line("  all processes and servers are stopped")
     return 0
+
+
+def show_console(stack: Stack, terminal: Terminal) -> None:
+    """Print the address of the console and a link that signs in once, within a minute."""
+    terminal.line(
+        ("\nConsole\n", "bold"),
+        f"  {stack.url}/console\n",
+        f"  {stack.console_link()}\n",
+        ("  signs in once, within a minute; another: ", "dim"),
+        (f'echo "$KEY" | flask --app app console link --url {stack.url}', "dim"),
+    )
 
 
 def stay(stack: Stack, terminal: Terminal) -> None:

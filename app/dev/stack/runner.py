@@ -20,7 +20,7 @@ from app.dev.stack.programs import Command
 from app.dev.stack.stack_client import Api
 from app.dev.stack.stack_processes import STOP_SECONDS, Processes, Step, silently
 from app.kernel import db
-from app.kernel.access import api_keys
+from app.kernel.access import api_keys, console_sessions
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
@@ -170,6 +170,11 @@ class Stack(Processes):
                 api_keys.revoke(database, api_keys.id_in(key))
                 return
         self.run(programs.revoke_key(key))
+
+    def console_link(self) -> str:
+        """Return the address of the console that signs in once, within a minute, with the key of `api`."""
+        with self._database() as database:
+            return console_sessions.link_to(self.url, console_sessions.new_link(database, api_keys.id_in(self.api.key)))
 
     def _migrate(self) -> None:
         """Migrate inside this process, which is faster than a command.

@@ -59,8 +59,8 @@ def check(app: Flask, response: TestResponse) -> None:
 
 
 def is_operation(rule: Rule) -> bool:
-    """Return whether the document describes a route: all except the document itself and the page /docs."""
-    return rule.rule != "/openapi.json" and not rule.endpoint.startswith("docs.")
+    """Return whether the document describes a route: all except the document itself, /docs and /console."""
+    return rule.rule != "/openapi.json" and not rule.endpoint.startswith(("console.", "docs."))
 
 
 @cache

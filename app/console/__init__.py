@@ -1,0 +1,31 @@
+"""The console at /console: pages for people, above the features; see README.md."""
+
+from collections.abc import Sequence
+
+from flask import Blueprint, Flask
+
+from app.console.access import guard
+from app.console.access.permission import Permissions
+from app.console.http import actions, error_pages, response_headers, static_files
+from app.console.http.console_page import PAGES_OF
+from app.console.pages import PAGES, sign_in_page
+from app.web.openapi.resource import Resource
+
+NAME = "console"
+PUBLIC = frozenset({static_files.ROUTE, *sign_in_page.PUBLIC})
+
+
+def register(app: Flask, resources: Sequence[Resource]) -> None:
+    """Add the console to an application that has the resources of the API."""
+    permissions = Permissions(app, resources)
+    app.extensions[PAGES_OF] = PAGES
+    blueprint = Blueprint(NAME, __name__, url_prefix="/console")
+    guard.register(blueprint, permissions, PUBLIC)
+    response_headers.register(blueprint)
+    static_files.register(blueprint)
+    sign_in_page.register(blueprint, permissions)
+    for page in PAGES:
+        page.register(blueprint, permissions)
+    actions.register(blueprint, permissions)
+    error_pages.register(blueprint, permissions)
+    app.register_blueprint(blueprint)

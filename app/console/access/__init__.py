@@ -1,0 +1,1 @@
+"""Access to the console: sessions, permissions, protection against requests of other sites."""

@@ -1,0 +1,75 @@
+"""Guard of all routes of the console: session, origin and token of changes, scope, and database connections."""
+
+import threading
+from urllib.parse import quote
+
+from flask import Blueprint, Response, g, redirect, request
+
+from app.console.access import csrf, session_cookie
+from app.console.access.permission import Permissions
+from app.kernel.errors import UnavailableError
+from app.web.http.rate_limits import refuse_excess
+from app.web.http.request_log import note_ids
+from app.web.services import services
+
+SIGN_IN = "/console/sign-in"
+# An open dashboard must not delay `POST /jobs`: the pages of a process share so many of its database connections.
+MAX_CONNECTIONS = 4
+PATIENCE_SECONDS = 2.0
+
+connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
+
+
+def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[str]) -> None:
+    """Guard each request before its view runs; `public` are the routes without a session."""
+
+    @blueprint.before_request
+    def guard() -> Response | None:
+        endpoint = (request.endpoint or "").partition(".")[2]
+        if request.method == "POST":
+            csrf.check_origin()
+        if endpoint in public:
+            return None
+        _take_connection()
+        key = services().sessions.verify(session_cookie.secret()) if session_cookie.secret() else None
+        if key is None:
+            return _to_sign_in()
+        g.api_key = key
+        note_ids(key_id=key.key_id)
+        if request.method == "POST":
+            csrf.check_token()
+            key_limit = services().key_limit
+            refuse_excess(None if key_limit is None else key_limit.count(key.key_id))
+        permissions.check(endpoint)
+        return None
+
+    @blueprint.teardown_request
+    def give_back(_error: BaseException | None) -> None:
+        if g.pop("has_console_connection", False):
+            connections.release()
+
+
+def _take_connection() -> None:
+    if not connections.acquire(timeout=PATIENCE_SECONDS):
+        raise UnavailableError("The console is busy: other pages are still being read. Try again in a moment.")
+    g.has_console_connection = True
+
+
+def _to_sign_in() -> Response:
+    """Return the way to the sign-in page, and from there back to a page that was read."""
+    is_fragment = "HX-Request" in request.headers
+    shown = request.headers.get("HX-Current-URL", "") if is_fragment else request.full_path.rstrip("?")
+    path = own_path(shown) if request.method == "GET" else "/console"
+    target = f"{SIGN_IN}?next={quote(path, safe='/')}"
+    if is_fragment:
+        return Response(status=204, headers={"HX-Redirect": target})
+    response: Response = redirect(target, 303)  # type: ignore[assignment] # Flask's own response class
+    return response
+
+
+def own_path(address: str) -> str:
+    """Return the path and query of an address in the console; `/console` for any other address."""
+    path = "/" + address.split("://", 1)[-1].partition("/")[2] if "://" in address else address
+    is_own = path == "/console" or path.startswith(("/console/", "/console?"))
+    is_plain = path.isascii() and path.isprintable() and "\\" not in path
+    return path if is_own and is_plain else "/console"

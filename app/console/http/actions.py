@@ -1,0 +1,90 @@
+"""Actions: forms that stand for an operation of the API, have its scope, and call the same function."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from flask import Blueprint, Response, jsonify, redirect, request
+
+from app.console.access.guard import own_path
+from app.console.access.permission import Permissions
+from app.console.http import notices
+from app.kernel.errors import InvalidRequestError
+from app.kernel.function_types import AnyFunction
+from app.web.http.idempotent_requests import run_once
+
+ONCE, BACK = "once", "back"  # fields of each form: its idempotency key, and the page that has it
+_MAX_ONCE = 100
+
+View = TypeVar("View", bound=Callable[..., "Done | Response"])
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An action that was done: a notice for the next page, and its path; empty for the page that has the form."""
+
+    notice: str
+    to: str = ""
+
+
+ACTIONS: dict[str, AnyFunction] = {}
+"""Views by operation, of all pages that were imported."""
+
+
+def action(operation: str) -> Callable[[View], View]:
+    """Register a view as the action of an operation, such as `POST /workers/<worker_id>/drain`.
+
+    The view takes the parts of the path by name, and runs once per form: in one transaction with its idempotency key.
+    It returns Done, or an answer with the form and its faults.
+    """
+
+    def decorate(view: View) -> View:
+        ACTIONS[operation] = view
+        return view
+
+    return decorate
+
+
+def address(operation: str, **path: str) -> str:
+    """Return the address of an action's form."""
+    method, _, route = operation.partition(" ")
+    for name, value in path.items():
+        route = route.replace(f"<{name}>", quote(value, safe=""))
+    return f"/console/do/{method.lower()}{route}"
+
+
+def register(blueprint: Blueprint, permissions: Permissions) -> None:
+    """Add the actions of all pages."""
+    for number, (operation, view) in enumerate(ACTIONS.items()):
+        route = f"action_{number}"
+        permissions.declare(route, operation)
+        rule = address(operation).removeprefix("/console")
+        blueprint.add_url_rule(rule, route, partial(_run, view), methods=["POST"])
+
+
+def _run(view: AnyFunction, **path: str) -> Response:
+    key = request.form.get(ONCE, "")
+    if not 1 <= len(key) <= _MAX_ONCE:
+        raise InvalidRequestError("The form has no key of its own. Reload the page, and try again.")
+    answer = run_once(partial(_stored, view), _key_of(key), "", path)
+    if answer.mimetype != "application/json":
+        return answer
+    done: Mapping[str, str] = json.loads(answer.get_data())
+    sent: Response = redirect(own_path(done["to"] or request.form.get(BACK, "")), 303)  # type: ignore[assignment]
+    notices.keep(sent, done["notice"])
+    return sent
+
+
+def _stored(view: AnyFunction, **path: Any) -> Response:
+    done = view(**path)
+    return jsonify(notice=done.notice, to=done.to) if isinstance(done, Done) else done
+
+
+def _key_of(once: str) -> str:
+    """Return an idempotency key: a form that is sent again with other values is another request."""
+    fields = sorted((name, value) for name, value in request.form.items(multi=True) if name != BACK)
+    return f"console-{hashlib.sha256(json.dumps([once, request.path, fields]).encode()).hexdigest()}"

@@ -1,0 +1,168 @@
+"""Pages of the console: a frame, and regions that a browser refreshes by themselves."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from flask import Blueprint, Response, current_app, g, request
+from markupsafe import Markup
+from werkzeug.exceptions import HTTPException
+
+from app.console.access import permission, session_cookie
+from app.console.access.permission import Permissions, current_key
+from app.console.http import notices
+from app.console.http.page_rendering import here, html, once, render, to
+from app.console.http.response_headers import nonce
+from app.kernel.access.api_keys import Scope
+from app.kernel.errors import NotFoundError, TaskExecutorError
+from app.web.http.error_envelope import client_error
+
+PAGES_OF = "task_executor_console_pages"  # key of the application's extensions
+THEME_COOKIE = "te_console_theme"
+_THEMES = frozenset({"light", "dark"})
+
+Values = dict[str, Any]
+"""Variables of a template."""
+Read = TypeVar("Read", bound=Callable[..., Values])
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Part of a page that is refreshed: `live` are the names of the changes after which a browser reads it again."""
+
+    name: str
+    read: Callable[..., Values]
+    reads: str | None
+    live: str
+
+
+class ConsolePage:
+    """A page of the console; docs of its declaration are in app/console/README.md.
+
+    Attributes:
+        name: Name of its template in `templates/page`, and of its address for `to`.
+        path: Its route below /console.
+        nav: Name in the navigation; empty if the page is not in it.
+        under: Name of the page in the navigation that is marked while this page is shown.
+    """
+
+    def __init__(
+        self, name: str, path: str, title: str, *, reads: str | None, nav: str = "", shortcut: str = "", under: str = ""
+    ) -> None:
+        self.name = name
+        self.nav = nav
+        self.shortcut = shortcut
+        self.under = under or name
+        self.title = title
+        self.path = path
+        self._reads = reads
+        self._show: Callable[..., Values] = _nothing
+        self._regions: dict[str, Region] = {}
+
+    def show(self, read: Read) -> Read:
+        """Register the function that returns the variables of the frame; it takes the parts of the path by name."""
+        self._show = read
+        return read
+
+    def region(self, name: str, *, reads: str | None = None, live: str = "") -> Callable[[Read], Read]:
+        """Register the function that returns the variables of a region, in `templates/part/<page>_<region>.html`.
+
+        `reads` is the operation of the API whose scope the region needs, if it is another than that of the page.
+        """
+
+        def decorate(read: Read) -> Read:
+            self._regions[name] = Region(name, read, reads or self._reads, live)
+            return read
+
+        return decorate
+
+    def register(self, blueprint: Blueprint, permissions: Permissions) -> None:
+        permissions.declare(self.name, self._reads)
+        for region in self._regions.values():
+            permissions.declare(f"{self.name}?region={region.name}", region.reads)
+        blueprint.add_url_rule(self.path, self.name, self._serve)
+
+    def answer(self, path: Values, values: Values, status: int = 200) -> Response:
+        """Return the page; also used by an action, to show its form again with faults."""
+        shown = {"title": self.title} | values
+        response = html(render(f"page/{self.name}.html", region=partial(self._section, path), **frame(self), **shown))
+        response.status_code = status
+        if notices.current():
+            notices.forget(response)
+        return response
+
+    def _serve(self, **path: str) -> Response:
+        wanted = request.args.get("region")
+        return self._fragment(wanted, path) if wanted is not None else self.answer(path, self._show(**path))
+
+    def _fragment(self, name: str, path: Values) -> Response:
+        """Return a region; 304 if the browser shows it already."""
+        if name not in self._regions:
+            raise NotFoundError("This page has no such region.")
+        region = self._regions[name]
+        try:
+            inner = self._content(region, path)
+        except TaskExecutorError as error:
+            # A browser keeps what it shows of a region that fails, and marks it; a refusal it shows.
+            if error.status >= 500:
+                raise
+            inner = render("part/region_error.html", error=error)
+        tag = _tag(inner)
+        if request.headers.get("If-None-Match") == tag:
+            return Response(status=304, headers={"ETag": tag})
+        response = html(_section(region, inner, tag))
+        response.headers["ETag"] = tag
+        return response
+
+    def _section(self, path: Values, name: str) -> Markup:
+        """Return a region as a part of its page; a failure of one region leaves the others."""
+        region = self._regions[name]
+        try:
+            inner = self._content(region, path)
+        except HTTPException:
+            raise
+        except Exception as error:  # noqa: BLE001 - the log has it, and the region shows what a client may see
+            inner = render("part/region_error.html", error=client_error(error))
+        return _section(region, inner, _tag(inner))
+
+    def _content(self, region: Region, path: Values) -> str:
+        permission.check(region.reads)
+        return render(f"part/{self.name}_{region.name}.html", **region.read(**path))
+
+
+def frame(page: ConsolePage | None) -> Values:
+    """Return the variables that the frame of each page needs."""
+    pages: Sequence[ConsolePage] = current_app.extensions[PAGES_OF]
+    key = current_key() if "api_key" in g else None
+    return {
+        "page": page,
+        "key": key,
+        "lacks": [scope.value for scope in Scope if key is not None and not key.allows(scope)],
+        "navigation": [(each.nav, to(each.name), each.shortcut, each.name) for each in pages if each.nav],
+        "notice": notices.current(),
+        "theme": theme(),
+        "is_insecure": not session_cookie.is_secure(),
+    }
+
+
+def theme() -> str:
+    """Return the colours that the reader has chosen; empty to follow the system."""
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    return chosen if chosen in _THEMES else ""
+
+
+def _section(region: Region, inner: str, tag: str) -> Markup:
+    address = here(region=region.name)
+    return Markup(render("part/region.html", region=region, address=address, tag=tag, inner=Markup(inner)))  # noqa: S704
+
+
+def _tag(inner: str) -> str:
+    """Return the entity tag of a region, without the parts that differ in each answer."""
+    same = inner.replace(nonce(), "").replace(once(), "")
+    return f'"{hashlib.sha256(same.encode()).hexdigest()[:24]}"'
+
+
+def _nothing(**_path: str) -> Values:
+    return {}

@@ -1,0 +1,75 @@
+"""Pages of errors: what is wrong, and what to do."""
+
+from flask import Blueprint, Response, g, redirect, request
+from werkzeug.exceptions import HTTPException
+
+from app.console.access.permission import Permissions
+from app.console.http.console_page import frame
+from app.console.http.page_rendering import html, render
+from app.kernel.errors import NotFoundError, TaskExecutorError
+from app.web.http.error_envelope import client_error, http_error
+from app.web.http.request_log import current_request_id
+
+_TITLES = {
+    400: "The form is not valid",
+    403: "Not allowed",
+    404: "Not found",
+    409: "It has changed meanwhile",
+    410: "No longer stored",
+    412: "Somebody was faster",
+    422: "The form is not valid",
+    429: "Too many requests",
+    503: "Not available now",
+    504: "It takes too long",
+}
+
+
+def register(blueprint: Blueprint, permissions: Permissions) -> None:
+    """Answer errors with a page, and unknown addresses with 404."""
+    blueprint.register_error_handler(HTTPException, _http)
+    blueprint.register_error_handler(Exception, _failed)
+    permissions.declare("nowhere", None)
+    blueprint.add_url_rule("/<path:rest>", "nowhere", _nowhere)
+    permissions.declare("start", None)
+    blueprint.add_url_rule("/", "start", _start)
+
+
+def _nowhere(rest: str) -> Response:  # noqa: ARG001 - part of the route
+    raise NotFoundError("There is no page at this address.")
+
+
+def _start() -> Response:
+    answer: Response = redirect("/console", 308)  # type: ignore[assignment]
+    return answer
+
+
+def _http(error: HTTPException) -> Response | HTTPException:
+    status = error.code or 500
+    if status < 400:
+        return error
+    code, message = http_error(status)
+    return _page(status, code, message, retryable=False)
+
+
+def _failed(error: Exception) -> Response:
+    known: TaskExecutorError = client_error(error)
+    faults = [f"{each['pointer']}: {each['message']}" for each in known.details if each["pointer"]]
+    return _page(known.status, known.code, known.message, faults, retryable=known.retryable)
+
+
+def _page(status: int, code: str, message: str, faults: list[str] | None = None, *, retryable: bool) -> Response:
+    values = {
+        "title": _TITLES.get(status, "Something went wrong"),
+        "status": status,
+        "code": code,
+        "message": message,
+        "faults": [fault for fault in faults or [] if fault not in message],
+        "retryable": retryable and request.method == "GET",
+        "request_id": current_request_id(),
+    }
+    if status == 503:
+        g.pop("api_key", None)  # without a database nobody can say whose session it is
+    response = html(render("page/error.html", **frame(None), **values), status)
+    if retryable:
+        response.headers["Retry-After"] = "5"
+    return response

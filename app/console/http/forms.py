@@ -1,0 +1,90 @@
+"""Fields of forms and of addresses: typed values, or an error that names the field."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from flask import request
+from werkzeug.datastructures import ETags, MultiDict
+
+from app.kernel.audit.change import AuditedChange, Condition
+from app.kernel.errors import Detail, InvalidRequestError
+from app.web.http.conditions import actor
+
+ETAG = "etag"
+MAX_TEXT = 200
+
+
+class Fields:
+    """Values of a form or of an address, by name. Spaces around a value do not count."""
+
+    def __init__(self, values: "MultiDict[str, str]") -> None:
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return bool(self.text(name, longest=2**31))
+
+    def text(self, name: str, default: str = "", *, longest: int = MAX_TEXT) -> str:
+        """Return a text; raises InvalidRequestError if it is longer, or contains a NUL character."""
+        value = self._values.get(name, "").strip()
+        if len(value) > longest:
+            refuse(name, f"Must have at most {longest} characters.")
+        if "\0" in value:
+            refuse(name, "Must not contain a NUL character.")
+        return value or default
+
+    def many(self, name: str) -> list[str]:
+        """Return the values of a field that is repeated, such as ticked rows."""
+        return [value for value in self._values.getlist(name) if value and "\0" not in value]
+
+    def flag(self, name: str) -> bool:
+        """Return whether a box is ticked."""
+        return bool(self._values.get(name))
+
+    def choice(self, name: str, among: Collection[str], default: str = "") -> str:
+        """Return one of some values, or the default for an empty field; raises InvalidRequestError for others."""
+        value = self.text(name)
+        if value and value not in among:
+            refuse(name, f"Must be one of {', '.join(among)}.")
+        return value or default
+
+    def whole(self, name: str, default: int, *, least: int, most: int) -> int:
+        """Return a whole number; raises InvalidRequestError if it is malformed or out of bounds."""
+        value = self.text(name)
+        if not value:
+            return default
+        if not (value.isascii() and value.isdigit() and least <= int(value[:15]) <= most):
+            refuse(name, f"Must be a whole number from {least:,} to {most:,}.")
+        return int(value)
+
+    def instant(self, name: str) -> datetime | None:
+        """Return an instant in ISO 8601, in UTC without an offset; None for an empty field."""
+        value = self.text(name)
+        if not value:
+            return None
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            refuse(name, "Must be a date and a time, such as 2026-11-28T12:00.")
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def refuse(name: str, message: str) -> NoReturn:
+    """Raise InvalidRequestError about a field."""
+    raise InvalidRequestError.of_faults(Detail(pointer=name, message=message))
+
+
+def form() -> Fields:
+    """Return the form of the current action."""
+    return Fields(request.form)
+
+
+def query() -> Fields:
+    """Return the query of the current page."""
+    return Fields(request.args)
+
+
+def change() -> AuditedChange:
+    """Return the change of the current action: its actor, and the ETag in its form as the condition."""
+    tag = request.form.get(ETAG)
+    return AuditedChange(actor(), Condition(match=ETags([tag.strip('"')]) if tag else None))

@@ -1,0 +1,100 @@
+"""Rendering of templates: the environment of Jinja, and the functions that all templates may call."""
+
+import secrets
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode as url_query
+
+from flask import Response, g, request, url_for
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from app.console.access import csrf, permission
+from app.console.http import actions, static_files
+from app.console.http.response_headers import nonce
+from app.console.views import status_words, words
+
+FOLDER = Path(__file__).parents[1] / "templates"
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment; a misspelt variable of a template is an error."""
+    found = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals.update(
+        action_address=actions.address,
+        csrf=csrf.token,
+        full_instant=words.full_instant,
+        here=here,
+        hx=hx,
+        instant_words=words.instant,
+        may=permission.may,
+        nonce=nonce,
+        now=now,
+        once=once,
+        static=static_files.address,
+        status_of=status_words.status_of,
+        to=to,
+    )
+    found.filters.update(
+        ago=lambda at: words.ago(at, now()),
+        duration=words.duration,
+        number=words.number,
+        percent=words.percent,
+        plural=words.plural,
+    )
+    return found
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template of the folder."""
+    return environment().get_template(template).render(**values)
+
+
+def html(text: str, status: int = 200) -> Response:
+    return Response(text, status, content_type="text/html; charset=utf-8")
+
+
+def to(page: str, **values: Any) -> str:
+    """Return the address of a page by its name, the parts of its path and its query."""
+    return url_for(f"console.{page}", **values)
+
+
+def hx() -> Markup:
+    """Return the attribute without which an element with htmx attributes does nothing."""
+    return Markup('hx-nonce="{}"').format(nonce())
+
+
+def once() -> str:
+    """Return the idempotency key of the forms of this answer: a form that is sent twice has one effect."""
+    if "console_once" not in g:
+        g.console_once = secrets.token_urlsafe(18)
+    found: str = g.console_once
+    return found
+
+
+def now() -> datetime:
+    """Return the time of the current request."""
+    if "console_now" not in g:
+        g.console_now = datetime.now(UTC)
+    found: datetime = g.console_now
+    return found
+
+
+def here(**changed: str) -> str:
+    """Return the path and query of the page that is shown, also while one of its regions is refreshed.
+
+    `changed` replaces values of the query; an empty one leaves the field out.
+    """
+    fields = {key: value for key, value in request.args.to_dict(flat=False).items() if key != "region"}
+    fields |= {key: [value] for key, value in changed.items()}
+    query = url_query([(key, value) for key, values in fields.items() for value in values if value])
+    return request.path + (f"?{query}" if query else "")

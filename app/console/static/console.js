@@ -1,0 +1,146 @@
+// The console's own script: everything works without it, except what follows changes by itself.
+(() => {
+  "use strict";
+
+  const EVERY_MS = 30_000; // a region is read again after this time in any case
+  const SPREAD_MS = 300; // so that viewers do not ask together
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const byId = (id) => document.getElementById(id);
+
+  // --- Regions: a change, or the time, makes htmx read a part of the page again.
+
+  let isPaused = false;
+  const isBusy = () =>
+    isPaused || document.hidden || !getSelection().isCollapsed || document.querySelector("details.menu[open], tbody input:checked");
+
+  function refresh(names) {
+    if (isBusy()) return;
+    for (const region of all("[data-region]")) {
+      const live = (region.dataset.live || "").split(" ");
+      if (names && !names.some((name) => live.includes(name))) continue;
+      setTimeout(() => region.isConnected && htmx.trigger(region, "refresh"), Math.random() * SPREAD_MS);
+    }
+  }
+
+  // The browser's cache must not answer: it would join an old body to a new policy, whose nonce differs.
+  document.addEventListener("htmx:config:request", (event) => {
+    const tag = event.target.dataset?.etag;
+    if (tag && event.target.hasAttribute("data-region")) event.detail.ctx.request.headers["If-None-Match"] = tag;
+  });
+  document.addEventListener("htmx:after:request", (event) => {
+    const region = event.target.closest?.("[data-region]");
+    if (!region) return;
+    const isStale = event.detail.ctx.response.status >= 500;
+    region.classList.toggle("stale", isStale);
+    if (!isStale) region.dataset.readAt = Date.now();
+    show(isStale ? "not answering" : "");
+  });
+  document.addEventListener("htmx:error", (event) => {
+    event.target.closest?.("[data-region]")?.classList.add("stale");
+    show("not answering");
+  });
+  document.addEventListener("htmx:after:swap", () => prepare());
+
+  function show(trouble = "") {
+    const label = byId("live");
+    if (!label || !document.querySelector("[data-region]")) return;
+    label.hidden = false;
+    label.className = "live " + (trouble ? "bad" : isPaused ? "off" : "good");
+    label.textContent = trouble || (isPaused ? "paused" : "live");
+  }
+
+  function pause() {
+    isPaused = !isPaused;
+    show();
+    say(isPaused ? "The page no longer follows changes." : "The page follows changes.");
+    refresh();
+  }
+
+  function say(text) {
+    const place = byId("say");
+    if (place) place.textContent = text;
+  }
+
+  // --- Distances of instants grow by themselves.
+
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  function ago(at) {
+    const seconds = (Date.now() - Date.parse(at)) / 1000;
+    if (Math.abs(seconds) < 1) return "now";
+    const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size);
+    const text = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
+    return seconds > 0 ? `${text} ago` : `in ${text}`;
+  }
+  function tick() {
+    for (const time of all("time[data-ago]")) {
+      const text = ago(time.dateTime);
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }
+
+  // --- Light and dark.
+
+  function switchTheme() {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+    document.cookie = `te_console_theme=${root.dataset.theme}; path=/console; max-age=31536000; samesite=strict`;
+  }
+
+  // --- Keys: single letters, never in fields. `g` and a letter open a page.
+
+  const KEYS = { t: switchTheme, p: pause, "/": () => byId("search")?.focus(), "?": () => byId("keys")?.showModal?.() };
+  let isGoing = false;
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") all("details.menu[open]").forEach((menu) => (menu.open = false));
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+    if (isGoing) {
+      isGoing = false;
+      document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`)?.click();
+    } else if (event.key === "g") {
+      isGoing = true;
+      setTimeout(() => (isGoing = false), 1500);
+    } else if (KEYS[event.key]) {
+      event.preventDefault();
+      KEYS[event.key]();
+    }
+  });
+
+  document.addEventListener("click", (event) => {
+    for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+    const copy = event.target.closest(".copy");
+    if (copy) {
+      navigator.clipboard?.writeText(copy.parentElement.querySelector("pre").textContent);
+      copy.textContent = "copied";
+    }
+  });
+
+  function prepare() {
+    for (const button of all(".copy[hidden]")) button.hidden = !navigator.clipboard;
+    tick();
+  }
+
+  // --- Start.
+
+  prepare();
+  show();
+  const theme = byId("theme");
+  if (theme) {
+    theme.hidden = false;
+    theme.addEventListener("click", switchTheme);
+  }
+  setInterval(() => refresh(), EVERY_MS);
+  setInterval(tick, 1000);
+  document.addEventListener("visibilitychange", () => refresh());
+
+  const retry = byId("retry");
+  if (retry) setTimeout(() => location.reload(), 1000 * retry.dataset.retry);
+
+  // A one-time link has its secret behind the #, so that no log has it.
+  const link = byId("link-form");
+  if (link && location.hash.length > 20) {
+    link.elements.link.value = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname + location.search);
+    link.submit();
+  }
+})();

@@ -1,0 +1,1 @@
+"""Views: values for templates, made by pure functions without Flask and database."""

@@ -1,0 +1,169 @@
+"""Sign-in to the console: by a key or a one-time link, for a session that ends."""
+
+from collections.abc import Callable
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.kernel.access import api_keys, console_sessions
+from app.kernel.access.api_keys import Scope
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from tests.integration.client import Api, running, services
+from tests.integration.console.visitor import OWN, Visitor
+
+COOKIE = "__Host-te_console"
+
+
+@pytest.fixture
+def visitor(app: Flask, database: Database) -> Visitor:
+    return Visitor(app, Scope.READ)
+
+
+def forget_caches(app: Flask) -> None:
+    services(app).sessions.cache_seconds = services(app).keys.cache_seconds = 0.0
+
+
+def is_signed_in(visitor: Visitor) -> bool:
+    status: int = visitor.browser.get("/console").status_code
+    assert status in {200, 303}
+    return status == 200
+
+
+def test_page_without_a_session_leads_to_the_sign_in_and_back(app: Flask, database: Database) -> None:
+    visitor = Visitor(app)
+    answer = visitor.browser.get("/console/processes?state=LOST")
+    assert (answer.status_code, answer.headers["Location"]) == (
+        303,
+        "/console/sign-in?next=/console/processes%3Fstate%3DLOST",
+    )
+    assert 'value="/console/processes?state=LOST"' in visitor.get(answer.headers["Location"])
+    key = api_keys.create(database, "late", [Scope.READ], None)
+    begun = visitor.sign_in(key, next="/console/processes?state=LOST")
+    there = visitor.browser.get(begun.headers["Location"])
+    assert (there.status_code, there.headers["Location"]) == (303, "/console/processes?state=LOST")
+
+
+def test_session_stores_neither_the_key_nor_the_secret(visitor: Visitor, database: Database) -> None:
+    (row,) = database.fetch(text("SELECT * FROM console_sessions"))
+    cookie = visitor.browser.get_cookie(COOKIE)
+    assert cookie is not None
+    assert visitor.key not in str(row)
+    assert cookie.value not in str(row)
+
+
+def test_cookie_is_for_this_host_over_tls_and_not_for_scripts(app: Flask, database: Database) -> None:
+    answer = Visitor(app).sign_in(api_keys.create(database, "k", [Scope.READ], None))
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith(f"{COOKIE}=")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax", "Max-Age=43200"} < {
+        part.strip() for part in cookie.split(";")
+    }
+
+
+def test_cookie_without_tls_needs_a_setting_and_shows_it(database_url: str) -> None:
+    with running(Settings(database_url=database_url, console_cookies="insecure")) as app:
+        visitor = Visitor(app, Scope.READ)
+        assert visitor.browser.get_cookie("te_console") is not None
+        assert "TE_CONSOLE_COOKIES=insecure" in visitor.get("/console")
+
+
+def test_browser_that_drops_the_cookie_gets_an_explanation_and_no_loop(app: Flask, database: Database) -> None:
+    visitor = Visitor(app, Scope.READ)
+    visitor.browser.delete_cookie(COOKIE)
+    assert "TE_CONSOLE_COOKIES=insecure" in visitor.get("/console/sign-in?signed-in&next=/console")
+
+
+@pytest.mark.parametrize("key", ["", "nonsense", "te_0000000000000000_" + "0" * 48])
+def test_bad_key_is_refused_in_words(app: Flask, database: Database, key: str) -> None:
+    answer = Visitor(app).sign_in(key)
+    assert answer.status_code == 401
+    assert 'role="alert"' in answer.get_data(as_text=True)
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_many_bad_keys_of_one_address_are_refused(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit_bad_keys="2/hour")) as app:
+        visitor = Visitor(app)
+        assert [visitor.sign_in("te_1_x").status_code for _ in range(3)] == [401, 401, 429]
+        assert visitor.sign_in(api_keys.create(services(app).database, "good", [Scope.READ], None)).status_code == 303
+
+
+def test_sign_out_ends_the_session(visitor: Visitor) -> None:
+    forms = visitor.form("/console", "/console/sign-out")
+    secret = visitor.browser.get_cookie(COOKIE)
+    assert secret is not None
+    assert visitor.send("/console/sign-out", forms).status_code == 303
+    visitor.browser.set_cookie(COOKIE, secret.value)
+    assert not is_signed_in(visitor)
+
+
+ENDS: dict[str, Callable[[Database, str], object]] = {
+    "time": lambda database, _: database.fetch(text("UPDATE console_sessions SET expires_at = now()")),
+    "idleness": lambda database, _: database.fetch(
+        text("UPDATE console_sessions SET last_seen_at = now() - INTERVAL '61 minutes'")
+    ),
+    "revocation": lambda database, key: api_keys.revoke(database, api_keys.id_in(key)),
+    "expiry of the key": lambda database, _: database.fetch(text("UPDATE api_keys SET expires_at = now()")),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_session_ends(visitor: Visitor, app: Flask, database: Database, end: str) -> None:
+    forget_caches(app)
+    assert is_signed_in(visitor)
+    ENDS[end](database, visitor.key)
+    assert not is_signed_in(visitor)
+
+
+def test_session_in_use_is_marked_once_a_minute(visitor: Visitor, app: Flask, database: Database) -> None:
+    forget_caches(app)
+    seen = text("SELECT last_seen_at FROM console_sessions")
+    database.fetch(text("UPDATE console_sessions SET last_seen_at = now() - INTERVAL '59 minutes'"))
+    visitor.get("/console")
+    (first,) = database.fetch(seen)
+    visitor.get("/console")
+    assert database.fetch(seen) == [first]
+    (age,) = database.fetch(text("SELECT last_seen_at > now() - INTERVAL '1 minute' AS young FROM console_sessions"))
+    assert age.young
+
+
+def test_link_signs_in_once(app: Flask, database: Database) -> None:
+    key = api_keys.create(database, "linked", [Scope.READ], None)
+    link = console_sessions.new_link(database, api_keys.id_in(key))
+    visitor = Visitor(app)
+    visitor.browser.set_cookie(COOKIE, link)
+    assert not is_signed_in(visitor), "the link itself is no session"
+    assert visitor.send("/console/sign-in/link", {"link": link}).status_code == 303
+    assert is_signed_in(visitor)
+    assert Visitor(app).send("/console/sign-in/link", {"link": link}).status_code == 401
+
+
+def test_old_link_is_refused(app: Flask, database: Database) -> None:
+    key = api_keys.create(database, "linked", [Scope.READ], None)
+    link = console_sessions.new_link(database, api_keys.id_in(key))
+    database.fetch(text("UPDATE console_sessions SET expires_at = now()"))
+    assert Visitor(app).send("/console/sign-in/link", {"link": link}).status_code == 401
+
+
+def test_api_takes_no_cookie_and_the_console_no_key(app: Flask, visitor: Visitor, api: Api) -> None:
+    assert visitor.browser.get("/workers").status_code == 401
+    assert visitor.browser.post("/jobs", json={}, headers=OWN).status_code == 401
+    assert api.get("/console").status_code == 303
+
+
+def test_console_can_be_switched_off(database_url: str) -> None:
+    with running(Settings(database_url=database_url, console="off")) as app:
+        assert app.test_client().get("/console").status_code == 404
+        assert app.test_client().get("/console/sign-in").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "next_", ["https://evil.example/console", "//evil.example", "/jobs", "/consolex", "/console\\x", "javascript:1"]
+)
+def test_sign_in_leads_to_pages_of_the_console_only(app: Flask, database: Database, next_: str) -> None:
+    visitor = Visitor(app)
+    answer = visitor.sign_in(api_keys.create(database, "k", [Scope.READ], None), next=next_)
+    there = visitor.browser.get(answer.headers["Location"]).headers["Location"]
+    assert there == "/console"

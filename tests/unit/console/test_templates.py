@@ -1,0 +1,51 @@
+"""Templates keep to the policy: no inline code or style, and a nonce on each element that htmx may act for."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[3] / "app" / "console" / "templates"
+TEMPLATES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.html"))
+TAG = re.compile(r"<[a-zA-Z][^<>]*(?:{[{%].*?[%}]}[^<>]*)*>", re.DOTALL)
+
+
+def faults(text: str) -> list[str]:
+    """Return the elements of a template that break a rule."""
+    plain = re.sub(r"{#.*?#}", "", text, flags=re.DOTALL)
+    found = []
+    for tag in TAG.findall(plain):
+        if re.search(r"\s(style|on[a-z]+)\s*=", re.sub(r'"[^"]*"', '""', tag)):
+            found.append(f"inline code or style: {tag}")
+        if re.search(r"\shx-(?!morph-skip)[a-z-]+", tag) and "{{ hx() }}" not in tag:
+            found.append(f"no nonce: {tag}")
+        if re.search(r"\shx-(on|vals|vars)\b|\bjs:", tag):
+            found.append(f"evaluated: {tag}")
+        if re.match(r"<td[\s>]", tag) and "data-label=" not in tag and "class=" not in tag and "colspan" not in tag:
+            found.append(f"no name on phones: {tag}")
+        if tag.startswith("<script") and not ('nonce="{{ nonce() }}"' in tag and "src=" in tag):
+            found.append(f"inline script: {tag}")
+    body = plain.partition("<body")[2]
+    return found + (["script outside the head"] if "<script" in body else []) + re.findall(r"\|\s*safe\b", plain)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_template_has_no_inline_code_and_a_nonce_wherever_htmx_acts(template: str) -> None:
+    assert faults((FOLDER / template).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<p style="color: red">',
+        '<button onclick="go()">',
+        '<a hx-get="/console">',
+        '<a hx-get="{{ here() }}" {{ hx() }} hx-on:click="go()">',
+        "<td>1</td>",
+        "<script>go()</script>",
+        '<body><script nonce="{{ nonce() }}" src="/x.js"></script>',
+        "{{ text | safe }}",
+    ],
+)
+def test_rules_find_each_fault(markup: str) -> None:
+    assert faults(markup) != []
