@@ -110,10 +110,15 @@ def for_seconds(seconds: float, *, or_until: Stopping = never) -> Stopping:
 
 
 def step(database: Database, workflow_id: str) -> StepResult:
-    """Make one step, and look whether more work is left."""
+    """Make one step, and look whether more work is left.
+
+    A step without changes is made once more if there is work: an end was written while the first one held the lock.
+    """
     began = time.monotonic()
     try:
         made = database.transact(partial(_make, workflow_id))
+        if made is not None and not made.has_changed and has_work(database, workflow_id):
+            made = database.transact(partial(_make, workflow_id))
     except (StepOvertakenError, EndpointChangedError):
         return StepResult(frozenset(), has_work=True)
     if made is None or not made.has_changed:

@@ -70,13 +70,23 @@ def one_each(events: list[str]) -> Sequence[Body]:
     return [partial(outbox, events[:1]), partial(outbox, events[1:])]
 
 
+def ends_and_idle_step(events: list[str]) -> Sequence[Body]:
+    """The first step of the second side finds nothing to do if it comes before the ends, but holds the workflow."""
+
+    def idle_step(database: Database) -> None:
+        (workflow_id,) = database.fetch(text("SELECT workflow_id FROM workflows"))[0]
+        flows.advance(database, workflow_id)
+
+    return [partial(outbox, events), idle_step]
+
+
 def both_by_both(events: list[str]) -> Sequence[Body]:
     return [partial(outbox, events), partial(outbox, events[::-1])]
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("bodies", [one_each, both_by_both])
+@pytest.mark.parametrize("bodies", [one_each, both_by_both, ends_and_idle_step])
 @pytest.mark.parametrize("locks", ["", " without locks"])
 def test_children_of_two_ends_start_once(
     database: Database,
