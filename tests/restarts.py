@@ -23,6 +23,7 @@ from typing import Any
 import flask
 import psycopg2
 import pytest
+from psycopg2.extensions import TRANSACTION_STATUS_INERROR
 from sqlalchemy import Engine, event
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.exc import SQLAlchemyError
@@ -93,8 +94,10 @@ class Restarts:
             event.listen(Engine, name, listener)
 
         def do_commit(dialect: Any, connection: Any) -> None:
-            if self._draw("conflicts", "COMMIT refused"):
-                connection.cursor().execute(CONFLICT)
+            # COMMIT rolls an aborted transaction back, and reports nothing.
+            is_aborted = connection.get_transaction_status() == TRANSACTION_STATUS_INERROR
+            if not is_aborted and self._draw("conflicts", "COMMIT refused"):
+                _refuse(connection)
             COMMIT(dialect, connection)
             if self._draw("losses", "COMMIT lost"):
                 _lose(connection)
@@ -175,6 +178,15 @@ def _repeat(run: Any, breaker: DatabaseBreaker, most_lost: int) -> None:
         raise
     except Exception:
         return
+
+
+def _refuse(connection: Any) -> None:
+    """Raise the conflict as a COMMIT does, which leaves no transaction behind."""
+    try:
+        connection.cursor().execute(CONFLICT)
+    except psycopg2.Error:
+        connection.rollback()
+        raise
 
 
 def _lose(connection: Any) -> None:
