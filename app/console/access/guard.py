@@ -13,7 +13,7 @@ from app.web.http.request_log import note_ids
 from app.web.services import services
 
 SIGN_IN = "/console/sign-in"
-# An open dashboard must not delay `POST /jobs`: the pages of a process share so many of its database connections.
+# The pages of a process share this number of its connections: an open dashboard must not delay `POST /jobs`.
 MAX_CONNECTIONS = 4
 PATIENCE_SECONDS = 2.0
 

@@ -69,7 +69,7 @@ class ConsolePage:
     def region(self, name: str, *, reads: str | None = None, live: str = "") -> Callable[[Read], Read]:
         """Register the function that returns the variables of a region, in `templates/part/<page>_<region>.html`.
 
-        `reads` is the operation of the API whose scope the region needs, if it is another than that of the page.
+        `reads` is the API operation with the scope of the region; without it, the scope of the page counts.
         """
 
         def decorate(read: Read) -> Read:
@@ -105,7 +105,7 @@ class ConsolePage:
         try:
             inner = self._content(region, path)
         except TaskExecutorError as error:
-            # A browser keeps what it shows of a region that fails, and marks it; a refusal it shows.
+            # A browser keeps and marks the old content of a region that fails; it shows a refusal.
             if error.status >= 500:
                 raise
             inner = render("part/region_error.html", error=error)
@@ -117,13 +117,13 @@ class ConsolePage:
         return response
 
     def _section(self, path: Values, name: str) -> Markup:
-        """Return a region as a part of its page; a failure of one region leaves the others."""
+        """Return a region as a part of its page; the page survives a failure of one region."""
         region = self._regions[name]
         try:
             inner = self._content(region, path)
         except HTTPException:
             raise
-        except Exception as error:  # noqa: BLE001 - the log has it, and the region shows what a client may see
+        except Exception as error:  # noqa: BLE001 - the log has it, the region its public message
             inner = render("part/region_error.html", error=client_error(error))
         return _section(region, inner, _tag(inner))
 

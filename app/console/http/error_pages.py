@@ -1,4 +1,4 @@
-"""Pages of errors: what is wrong, and what to do."""
+"""Pages of errors: the problem and its remedy."""
 
 from flask import Blueprint, Response, g, redirect, request
 from werkzeug.exceptions import HTTPException
@@ -14,7 +14,7 @@ _TITLES = {
     400: "The form is not valid",
     403: "Not allowed",
     404: "Not found",
-    409: "It has changed meanwhile",
+    409: "It has changed",
     410: "No longer stored",
     412: "Somebody was faster",
     422: "The form is not valid",
@@ -68,7 +68,7 @@ def _page(status: int, code: str, message: str, faults: list[str] | None = None,
         "request_id": current_request_id(),
     }
     if status == 503:
-        g.pop("api_key", None)  # without a database nobody can say whose session it is
+        g.pop("api_key", None)  # without a database the session is unknown
     response = html(render("page/error.html", **frame(None), **values), status)
     if retryable:
         response.headers["Retry-After"] = "5"

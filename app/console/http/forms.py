@@ -42,7 +42,7 @@ class Fields:
         return bool(self._values.get(name))
 
     def choice(self, name: str, among: Collection[str], default: str = "") -> str:
-        """Return one of some values, or the default for an empty field; raises InvalidRequestError for others."""
+        """Return an allowed value, or the default for an empty field; raises InvalidRequestError otherwise."""
         value = self.text(name)
         if value and value not in among:
             refuse(name, f"Must be one of {', '.join(among)}.")

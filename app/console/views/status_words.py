@@ -1,4 +1,4 @@
-"""Statuses: a tone and a glyph for each, so that no status is told by its colour alone."""
+"""Statuses: each has a tone and a glyph, so that no status depends on its colour alone."""
 
 from dataclasses import dataclass
 

@@ -62,7 +62,7 @@ def require(scope: Scope) -> None:
 
 
 def verified(presented: str) -> Key:
-    """Return a valid key; counts a bad one. Raises UnauthorizedError, RateLimitedError after too many bad ones."""
+    """Return a valid key; counts a bad key. Raises UnauthorizedError, RateLimitedError after too many bad keys."""
     bad_key_limit, address = services().bad_key_limit, request.remote_addr or ""
     try:
         # A valid key is accepted from any address, since clients behind a proxy share its address.

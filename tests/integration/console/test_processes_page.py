@@ -26,7 +26,7 @@ def test_worker_is_shown_with_its_state(app: Flask, database: Database, worker: 
     assert "No worker is in this state" in Visitor(app, Scope.READ).get(f"{PATH}?state=LOST")
 
 
-def test_page_without_workers_says_how_to_start_one(app: Flask, database: Database) -> None:
+def test_page_without_workers_names_the_command_that_starts_a_worker(app: Flask, database: Database) -> None:
     assert "dramatiq actors" in Visitor(app, Scope.READ).get(PATH)
 
 

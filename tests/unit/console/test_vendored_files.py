@@ -1,4 +1,4 @@
-"""Vendored files are those of their packages, and their licences are listed."""
+"""Vendored files are unchanged, and their licences are listed."""
 
 import tomllib
 from hashlib import sha256

@@ -1,0 +1,165 @@
+"""The console in a real browser: under its policy, with and without JavaScript, readable by everybody."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+from app.console.pages import PAGES
+from app.dev.stack.runner import Stack
+from app.kernel.access import api_keys, console_sessions
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from tests.browser.tab import PHONE, WIDE, Tab, tab_of
+
+PLAIN = [page.name for page in PAGES if "<" not in page.path]
+PATHS = {page.name: f"/console{page.path}" for page in PAGES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def worker(database: Database) -> str:
+    worker_lease.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    return "wrk_1"
+
+
+@contextmanager
+def signed_in(browser: Browser, stack: Stack, key: str, **options: object) -> Iterator[Tab]:
+    with tab_of(browser, stack.url, **options) as tab:
+        tab.sign_in(key)
+        yield tab
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_pages_break_no_rule_of_accessibility_and_fit(
+    browser: Browser, stack: Stack, key: str, scheme: str, size: dict[str, int]
+) -> None:
+    with signed_in(browser, stack, key, viewport=size, color_scheme=scheme) as tab:
+        for path in ["/console/sign-in", "/console/nowhere", *(PATHS[name] for name in PLAIN)]:
+            tab.open(path)
+            assert (path, tab.violations()) == (path, [])
+            assert not tab.scrolls_sideways(), path
+            expect(tab.page.get_by_text("This part cannot be shown")).to_have_count(0)
+
+
+def test_console_works_without_javascript(browser: Browser, stack: Stack, key: str) -> None:
+    with signed_in(browser, stack, key, java_script_enabled=False) as tab:
+        tab.page.get_by_role("link", name="Processes").click()
+        row = tab.page.locator("#wrk_1")
+        row.get_by_text("Drain…").click()
+        row.get_by_role("button", name="Drain").click()
+        expect(tab.page.get_by_role("status").first).to_have_text("✓ Asked worker wrk_1 to drain.")
+        tab.page.locator("summary", has_text="visitor").click()
+        tab.page.get_by_role("button", name="Sign out").click()
+        expect(tab.page.get_by_role("heading")).to_have_text("Sign in")
+
+
+def refresh(tab: Tab) -> None:
+    """Refresh all regions, as a change does."""
+    with tab.page.expect_response("**?*region=*"):
+        tab.page.evaluate("document.querySelectorAll('[data-region]').forEach((each) => htmx.trigger(each, 'refresh'))")
+
+
+def test_refresh_keeps_focus_menus_and_what_was_typed(tab: Tab, database: Database) -> None:
+    tab.open("/console/processes")
+    tab.page.get_by_label("State").select_option("LOST")
+    tab.page.get_by_label("State").focus()
+    tab.page.locator("summary", has_text="visitor").click()
+    tab.page.get_by_label("State").focus()
+    worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=600_000)
+    refresh(tab)
+    expect(tab.page.locator("#wrk_2")).to_be_visible()
+    expect(tab.page.get_by_label("State")).to_be_focused()
+    expect(tab.page.get_by_label("State")).to_have_value("LOST")
+    expect(tab.page.get_by_role("button", name="Sign out")).to_be_visible()
+    refresh(tab)  # the second one shows that the region still has its attributes
+    worker_lease.register(database, worker_id="wrk_3", host="h", pid=3, queues=["http"], capacity=9, lease_ms=600_000)
+    refresh(tab)
+    expect(tab.page.locator("#wrk_3")).to_be_visible()
+
+
+def test_unchanged_region_is_not_sent_again(tab: Tab) -> None:
+    tab.open("/console/processes")
+    with tab.page.expect_response("**?*region=*") as answer:
+        tab.page.evaluate("htmx.trigger(document.querySelector('[data-region]'), 'refresh')")
+    assert answer.value.status == 304
+
+
+SLIPPED = """<div id="slipped" hx-get="/console?slipped" hx-trigger="load" hx-nonce="guessed">x</div>
+<div hx-get="/console?slipped" hx-trigger="load" onclick="fetch('/console?slipped')" style="color: red">x</div>"""
+SCRIPTS = '<script>fetch("/console?slipped")</script><script src="/console/static/slipped.js"></script>'
+
+
+@pytest.mark.parametrize("part", ["page", "fragment"])
+def test_markup_that_slipped_in_can_do_nothing(tab: Tab, part: str) -> None:
+    answered: list[str] = []
+    tab.page.on("response", lambda response: answered.append(response.url))
+    slipped = SLIPPED + SCRIPTS if part == "page" else SLIPPED  # htmx swaps no fragment with a script at all
+
+    def slip(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace("<h2>Workers</h2>", f"<h2>Workers</h2>{slipped}"))
+
+    if part == "fragment":
+        tab.open("/console/processes")
+        tab.page.evaluate("document.querySelector('[data-region]').removeAttribute('data-etag')")
+    tab.page.route("**/console/processes*", slip)
+    if part == "fragment":
+        refresh(tab)
+    else:
+        tab.open("/console/processes")
+    expect(tab.page.locator("#slipped")).to_be_visible()
+    assert tab.page.locator("#slipped").get_attribute("hx-get") is None
+    tab.page.locator("#slipped + div").click()
+    refresh(tab)
+    assert [url for url in answered if "slipped" in url] == []
+    assert any("hx-csp] blocked" in fault for fault in tab.faults)
+    tab.faults.clear()
+
+
+def test_keys_open_pages_and_never_act_in_fields(tab: Tab) -> None:
+    tab.page.keyboard.press("g")
+    tab.page.keyboard.press("w")
+    tab.page.wait_for_url("**/console/processes")
+    tab.page.keyboard.press("p")
+    expect(tab.page.locator("#live")).to_have_text("paused")
+    tab.page.get_by_label("State").focus()
+    tab.page.keyboard.press("p")
+    expect(tab.page.locator("#live")).to_have_text("paused")
+
+
+def test_choice_of_colours_is_there_at_the_first_paint_of_the_next_page(tab: Tab) -> None:
+    tab.page.keyboard.press("t")
+    expect(tab.page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert 'data-theme="dark"' in tab.page.request.get(f"{tab.base}/console").text()
+    tab.page.get_by_role("button", name="Light or dark").click()
+    expect(tab.page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_link_signs_in_and_leaves_no_trace_in_the_address(
+    browser: Browser, stack: Stack, key: str, database: Database
+) -> None:
+    link = console_sessions.link_to(stack.url, console_sessions.new_link(database, api_keys.id_in(key)))
+    with tab_of(browser, stack.url) as tab:
+        tab.page.goto(link)
+        expect(tab.page.get_by_role("heading", name="Overview")).to_be_visible()
+        assert "#" not in tab.page.url
+
+
+def test_ended_session_leads_to_the_sign_in_and_back(browser: Browser, stack: Stack, database: Database) -> None:
+    key = api_keys.create(database, "short", [Scope.READ], None)
+    with signed_in(browser, stack, key) as tab:
+        tab.open("/console/processes?state=ALIVE")
+        tab.page.context.clear_cookies()
+        tab.page.evaluate("htmx.trigger(document.querySelector('[data-region]'), 'refresh')")
+        tab.page.wait_for_url("**/console/sign-in?next=/console/processes%3Fstate%3DALIVE")
+
+
+def test_printed_page_has_no_controls(tab: Tab) -> None:
+    tab.open("/console/processes")
+    tab.page.emulate_media(media="print")
+    expect(tab.page.get_by_role("navigation")).to_be_hidden()
+    expect(tab.page.get_by_role("button", name="Filter")).to_be_hidden()
+    expect(tab.page.get_by_text("wrk_1", exact=True)).to_be_visible()
