@@ -9,6 +9,8 @@ import resource
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dramatiq
 
@@ -37,6 +39,9 @@ from brokers.sharing.quota import max_claims
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess, WorkerSettings
 from schema.states import EndpointType
+
+if TYPE_CHECKING:
+    from actors.dispatch.actor_link.server import ActorService
 
 # Descriptors besides deliveries and pool: other database connections, the source of wake-ups, Kafka's brokers, idle
 # connections, name lookups, the loop's own, pipes to Dramatiq's parent, certificates.
@@ -76,7 +81,7 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
         for feature in features
         for type_, starter in feature.starters(database, process.inboxes.wake).items()
     }
-    loop = DeliveryLoop(partial(open_dispatchers, settings, starters))
+    loop = DeliveryLoop(partial(open_dispatchers, settings, starters, _actors(settings, process)))
     deliveries = Deliveries(catalog, loop, database, process)
     process.flow.on_poll(deliveries.follow)
     process.watchdog.watch("delivery loop", loop)
@@ -95,6 +100,22 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
     lifecycle = Lifecycle(process, threads, on_open=opened, finds_queues=True)
     broker = ExecutionsBroker(process, [lifecycle])
     return broker, deliveries
+
+
+def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None":
+    """Return the parts of the process for processes with actors; None if it listens to none."""
+    if not settings.actors_listen:
+        return None
+    from actors.dispatch.actor_link.server import ActorService  # noqa: PLC0415 - few workers need it
+    from app.catalog.endpoints.actor_endpoints import register  # noqa: PLC0415
+
+    return ActorService(
+        directory=Path(settings.actors_listen),
+        worker_id=process.worker_id,
+        processes=process.listen_to_actors(),
+        register=partial(register, process.database),
+        wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
+    )
 
 
 def _metrics(settings: Settings) -> list[BackgroundThread]:
@@ -123,6 +144,8 @@ def _worker_settings(settings: Settings, database: db.Database) -> WorkerSetting
         shutdown_timeout_seconds=settings.worker_shutdown_timeout_seconds,
         startup_timeout_seconds=settings.startup_timeout_seconds,
         connections_per_host=settings.connections_per_host,
+        left_out=frozenset() if settings.actors_listen else frozenset({EndpointType.ACTOR.queue}),
+        look_ahead_ms=round(settings.look_ahead_seconds * 1000),
     )
 
 
@@ -158,5 +181,6 @@ dramatiq.set_broker(broker)
 
 # One actor for all queues; the queues of the transports exist from the start.
 for _queue in (endpoint_type.queue for endpoint_type in EndpointType):
-    broker.declare_queue(_queue)
+    if _queue not in broker.process.settings.left_out:
+        broker.declare_queue(_queue)
 dramatiq.actor(actor_name=DELIVER, queue_name=EndpointType.HTTP.queue)(_deliveries.start)

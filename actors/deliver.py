@@ -22,7 +22,7 @@ from app.kernel.errors import TemplateError, UnavailableError
 from app.queue.claiming.endpoint_rules import FlowState
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
-from app.queue.reading.execution_queries import channels_of, uncertain_for
+from app.queue.reading.execution_queries import actor_past, channels_of, uncertain_for
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
 from brokers.sharing.bindings import Bound
@@ -33,7 +33,9 @@ log = logging.getLogger(__name__)
 
 MAX_RESOLVED = 100
 """Maximum number of endpoints behind open breakers that are resolved again at one poll."""
-_WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION})
+_WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION, EndpointType.ACTOR})
+# Kafka deliveries to the same brokers share their connections; actors have places in processes.
+_WITHOUT_TURNS = frozenset({EndpointType.KAFKA, EndpointType.ACTOR})
 
 
 class Deliveries:
@@ -117,13 +119,17 @@ class Deliveries:
 
     def _bind(self, endpoint: str, prepared: Prepared, as_of: tuple[int, int]) -> Bound:
         """Record the target of an endpoint."""
-        # Kafka deliveries to the same brokers share their connections.
-        has_turns = prepared.endpoint_type is not EndpointType.KAFKA
+        has_turns = prepared.endpoint_type not in _WITHOUT_TURNS
         timeout_ms = prepared.spec["timeout_ms"]
         return self._bindings.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of)
 
     def _past(self, claim: Claim, prepared: Prepared) -> History:
-        """Read the earlier attempts for the dispatchers of Redis Streams and of notifications."""
+        """Read the earlier attempts for the dispatchers of Redis Streams, notifications and actors."""
+        if prepared.endpoint_type is EndpointType.ACTOR:
+            if claim.attempt == 1:
+                return NO_HISTORY
+            lost, last_error = actor_past(self._database, claim.execution_id)
+            return History(lost=lost, last_error=last_error)
         if prepared.endpoint_type is EndpointType.NOTIFICATION:
             # A manual retry uses the current configs, and so perhaps other channels.
             is_manual = claim.max_attempts - claim.attempt + 1 >= prepared.policy.max_attempts

@@ -60,14 +60,16 @@ async def deliver(
             # Checked again after a wait for a connection, but not before the first byte: connecting takes longer each
             # time with some hosts.
             attempt.begin()
-        output = await dispatchers.by_type[prepared.endpoint_type].send(prepared.spec, identity)
+        dispatcher = dispatchers.by_type[prepared.endpoint_type]
+        output = await dispatcher.send(prepared.spec, identity)
         target.results[claim.endpoint][0] += 1  # without a call, for speed
         if target.probe is not None:
             target.probed(attempt, failed=False)
         # An expected answer is a success, unless the policy refuses its content.
         refused = refusal(output, policy) if policy.reads_answers else None
         if refused is None:
-            verdict = Verdict(ExecutionStatus.SUCCESS, output=prepared.kept(output, MAX_BODY_BYTES, failed=False))
+            kept = prepared.kept(output, dispatcher.max_text_bytes, failed=False)
+            verdict = Verdict(ExecutionStatus.SUCCESS, output=kept)
         else:
             verdict = _verdict_on(*refused, claim, prepared)
     except HandedOverError:
@@ -141,6 +143,7 @@ def _verdict_on(error: DeliveryError, action: RetryAction | None, claim: Claim, 
         permanent=error.permanent,
         retry_after_ms=error.retry_after_ms,
         may_have_been_delivered=error.may_have_been_delivered,
+        again_ms=error.again_ms,
         extra=prepared.kept(error.extra, MAX_BODY_BYTES, failed=True),
     )
     return judge(scrubbed, action, claim, prepared.policy)

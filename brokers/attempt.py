@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from enum import IntEnum, auto
@@ -17,7 +18,7 @@ from app.kernel.log import LineKind
 from app.kernel.metrics.series import LATENESS
 from app.queue.claiming.release import MIN_DEFERRAL_MS, Release, defer_ms
 from app.queue.executions.completion import Completion
-from app.queue.executions.execution_model import Claim, LogLine, NotSentError
+from app.queue.executions.execution_model import Claim, FollowingJob, LogLine, NotSentError
 from app.queue.executions.soft_limit import SoftLimitPassed
 from app.queue.executions.verdict import Verdict
 from brokers.attempt_line import fields_of
@@ -60,7 +61,7 @@ class Attempt:
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
         *("began_at", "claim", "due_at", "has_waited", "held_until", "is_aborted", "is_sent", "latest_at", "stage"),
-        *("claim_span", "span", "spans", "started_at", "counters", "target"),
+        *("claim_span", "span", "spans", "started_at", "counters", "target", "then", "on_written"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
@@ -85,6 +86,8 @@ class Attempt:
         self.has_waited = False  # maybe for a limit, a pause or a breaker
         self.is_aborted = False
         self.is_sent = False  # a byte may have been sent
+        self.then: tuple[FollowingJob, ...] = ()
+        self.on_written: Callable[[bool], None] | None = None
 
     def __repr__(self) -> str:
         return f"Attempt({self.claim.execution_id}, attempt={self.claim.attempt})"
@@ -132,6 +135,10 @@ class Attempt:
         """Record that its delivery exceeds its soft limit."""
         self._finalizer.submit(SoftLimitPassed.now(self.claim.key, limit_ms))
 
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
+        """Create jobs in the transaction of its completion, and call a function after the commit."""
+        self.then, self.on_written = then, on_written
+
     def abort(self) -> bool:
         """Mark its delivery as aborted; False when no delivery runs, or it is marked already."""
         with self._lock:
@@ -158,6 +165,8 @@ class Attempt:
             duration_ms=round((now - started) * 1000),
             logs=logs,
             ended_at=now,
+            then=self.then,
+            on_written=self.on_written,
         )
         if self.spans is not None:
             completion = replace(completion, span=self.spans.end(self, completion))

@@ -91,7 +91,7 @@ class Claimer:
 
     def __init__(self, process: WorkerProcess, queue: str, partitions: KnownPartitions, discovery: Discovery) -> None:
         self.claimed: list[Attempt] = []  # not handed out yet
-        self.rules = process.admission()
+        self.rules = process.admission(queue)
         self._process = process
         self._queue = queue
         self._partitions = partitions

@@ -4,6 +4,7 @@ import logging
 import time
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from app.kernel.db import Database
 from app.kernel.metrics import series
@@ -18,6 +19,9 @@ from brokers.outbox_thread import OutboxThread
 from brokers.spans import WorkerSpans
 from brokers.unwritten import TRIES_WHOLE, Batch
 from schema.states import ExecutionStatus
+
+if TYPE_CHECKING:
+    from brokers.actor_outcomes import ActorOutcomes
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +89,7 @@ class Outcomes:
         self._outbox = outbox
         self.counters = AttemptCounters(values)
         self.spans: WorkerSpans | None = None
+        self.of_actors: ActorOutcomes | None = None  # if this process listens to processes with actors
         self._rules = rules
         self._database = database
         self._worker_id = worker_id
@@ -114,17 +119,27 @@ class Outcomes:
         if batch.failures >= TRIES_WHOLE:
             self._drop_lost(batch)
         asked_at = time.monotonic()
-        effective = complete(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self.counters.wrote(batch.items, effective, asked_at)
+        effective, others = set[str](), batch.items
+        if self.of_actors is not None:
+            effective = self.of_actors.complete(batch)
+            others = [one for one in batch.items if not one.then]
+        effective |= complete(self._database, self._worker_id, others, unless_locked=batch.failures > 0)
+        self._report(batch.items, effective, asked_at)
+
+    def _report(self, completions: list[Completion], effective: set[str], asked_at: float) -> None:
+        """Count, trace and pass on the completions of a batch that is written."""
+        self.counters.wrote(completions, effective, asked_at)
         if self.spans is not None:
-            self.spans.completed(batch.items, effective, asked_at)
+            self.spans.completed(completions, effective, asked_at)
         if self._rules.capped:
-            self._report_ended(batch.items)
-        ends = [one.attempt_id for one in subscribed(batch.items) if one.claim.execution_id in effective]
+            self._report_ended(completions)
+        ends = [one.attempt_id for one in subscribed(completions) if one.claim.execution_id in effective]
         if ends:
             self._outbox.submit(ends)
-        if len(effective) < len(batch.items):
-            self._report_lost(batch.items, effective)
+        if self.of_actors is not None:
+            self.of_actors.tell(completions, effective)
+        if len(effective) < len(completions):
+            self._report_lost(completions, effective)
 
     def _report_ended(self, completions: Sequence[Completion]) -> None:
         """Report ended executions of limited endpoints to the consumers."""

@@ -68,7 +68,8 @@ class QueueScan(BackgroundThread):
 
     def _survey(self) -> None:
         process = self._process
-        new = [queue for queue in claimable_queues(process.database, self._max_queues) if queue not in process.queues]
+        known = process.queues | process.settings.left_out
+        new = [queue for queue in claimable_queues(process.database, self._max_queues) if queue not in known]
         chosen = self._choose(new) if new else set[str]()
         self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= self._max_queues
         if not self._is_warned and not chosen.issuperset(new):
@@ -87,7 +88,7 @@ class QueueScan(BackgroundThread):
     def _choose(self, new: list[str]) -> set[str]:
         """Choose the queues to serve; queues in jobs only take no places from queues in endpoints and routes."""
         database, served = self._process.database, self._process.queues
-        named = named_queues(database)
+        named = named_queues(database) - self._process.settings.left_out
         room = self._max_queues - len(served)
         chosen = claimable_of(database, named - served, room)
         of_jobs = self._max_of_jobs - len(served - named - _TRANSPORTS)

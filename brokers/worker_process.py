@@ -33,6 +33,7 @@ from brokers.lease_heartbeat import Heartbeat, Lease, Watchdog
 from brokers.outbox_thread import OutboxThread
 from brokers.outcomes import ATTEMPT, Outcomes
 from brokers.rules_thread import FlowThread
+from brokers.sharing.actor_places import ActorAdmission, ActorProcesses
 from brokers.sharing.bindings import Bindings
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.target_admission import TargetAdmission
@@ -65,6 +66,8 @@ class WorkerSettings:
     claim_ahead_ms: int = 50
     orphan_check_seconds: float = 10.0  # between two checks for executions whose claim was never answered
     connections_per_host: int | None = None  # None: no limit beside the number of deliveries
+    left_out: frozenset[str] = frozenset()  # queues that this process serves only if its list of queues names them
+    look_ahead_ms: int = 0  # within which a new job is queued at once
     beat_seconds: float = HEARTBEAT_SECONDS  # between two heartbeats of the process; its lease is renewed separately
 
 
@@ -109,6 +112,7 @@ class WorkerProcess:
             database, self.inboxes, interval_seconds=interval, horizon_ms=horizon_ms(interval, ahead)
         )
         self.lease = Lease(settings.lease_seconds)
+        self.actors: ActorProcesses | None = None
         self._lease_database = lease_database
         self._drainers: list[Call] = []
         self._enders: list[Call] = []
@@ -201,10 +205,22 @@ class WorkerProcess:
         self.queues = queues
         log.info("worker %s serves %s as well", self.worker_id, queue)
 
-    def admission(self) -> list[AdmissionRule]:
-        """Build the rules for the consumer of one queue, in their order."""
+    def admission(self, queue: str) -> list[AdmissionRule]:
+        """Build the rules for the consumer of a queue, in their order."""
         rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
+        if self.actors is not None:
+            rules.append(ActorAdmission(self.actors, self.shares, queue == EndpointType.ACTOR.queue))
         return [*rules, TargetAdmission(self.breakers, self.bindings, self.shares, self.rules)]
+
+    def listen_to_actors(self) -> ActorProcesses:
+        """Let processes with actors connect to this process; called before its consumers exist."""
+        from app.queue.jobs.following_jobs import Placing  # noqa: PLC0415 - few workers listen to actors
+        from brokers.actor_outcomes import ActorOutcomes  # noqa: PLC0415
+
+        self.actors = ActorProcesses()
+        placing = Placing(self.settings.shards, self.settings.look_ahead_ms)
+        self.finalizer.outcomes.of_actors = ActorOutcomes(self.database, self.worker_id, placing, self.inboxes)
+        return self.actors
 
     def _polled(self, _state: FlowState) -> None:
         self.bindings.follow()

@@ -69,6 +69,7 @@ class EndpointType(StrEnum):
     REDIS_STREAM = "REDIS_STREAM"
     NOTIFICATION = "NOTIFICATION"
     WORKFLOW = "WORKFLOW"
+    ACTOR = "ACTOR"
 
     @property
     def queue(self) -> str:

@@ -1,6 +1,7 @@
 """Sending: one dispatcher per transport, all on the event loop of the worker process."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import EgressGuard
@@ -13,6 +14,9 @@ from app.kernel.config import Settings
 from app.queue.executions.handover import Starter
 from brokers.sharing.quota import max_claims
 from schema.states import EndpointType
+
+if TYPE_CHECKING:
+    from actors.dispatch.actor_link.server import ActorService
 
 
 def _kafka(network: Network) -> Dispatcher:
@@ -27,12 +31,19 @@ def _notification(network: Network) -> Dispatcher:
     return NotificationDispatcher(network)
 
 
+def _actor(network: Network) -> Dispatcher:
+    from actors.dispatch.actor import ActorDispatcher  # noqa: PLC0415 - few workers listen to processes with actors
+
+    return ActorDispatcher(network)
+
+
 DISPATCHERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
     EndpointType.HTTP: HttpDispatcher,
     EndpointType.KAFKA: _kafka,
     EndpointType.REDIS_STREAM: RedisStreamDispatcher,
     EndpointType.NOTIFICATION: _notification,
     EndpointType.WORKFLOW: WorkflowDispatcher,
+    EndpointType.ACTOR: _actor,
 }
 
 
@@ -58,6 +69,8 @@ class Dispatchers:
     def drain(self) -> None:
         """End all waits for a turn at a target."""
         self._network.turns.drain()
+        for dispatcher in [*self.by_type.values()]:
+            dispatcher.drain()
 
     async def sweep(self) -> None:
         """Close connections that were idle for long."""
@@ -71,14 +84,25 @@ class Dispatchers:
         self._network.resolver.stop()
 
 
-def open_dispatchers(settings: Settings, starters: Mapping[EndpointType, Starter] = NO_STARTERS) -> Dispatchers:
-    """Return a dispatcher for each transport; `starters` start the executions of features."""
-    return Dispatchers(
+def open_dispatchers(
+    settings: Settings,
+    starters: Mapping[EndpointType, Starter] = NO_STARTERS,
+    actors: "ActorService | None" = None,
+) -> Dispatchers:
+    """Return a dispatcher for each transport; `starters` start the executions of features.
+
+    With `actors`, the dispatcher of actors exists from the start, because processes connect to it.
+    """
+    opened = Dispatchers(
         Network(
             guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
             resolver=Resolver(),
             connections=max_claims(settings.worker_max_concurrent),
             turns=PerHostLimit(settings.connections_per_host, settings.stuck_timeout_seconds),
             starters=starters,
+            actors=actors,
         )
     )
+    if actors is not None:
+        opened.by_type[EndpointType.ACTOR]
+    return opened

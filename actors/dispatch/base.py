@@ -1,13 +1,14 @@
 """Interface of all transports: identity of a delivery, permission to send it, and the dispatcher."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.kernel.formats import rfc3339
+from app.queue.executions.execution_model import FollowingJob
 
 MAX_BODY_BYTES = 16_384
 """Stored length of an answer.
@@ -27,6 +28,10 @@ class History:
     """Start of the first attempt with an unknown outcome, on time.monotonic(); None if there is none."""
     channels: Sequence[Mapping[str, Any]] = ()
     """Result of the previous attempt by channel, if known."""
+    lost: int = 0
+    """Number of earlier attempts of an actor that lost their process or worker."""
+    last_error: Mapping[str, Any] = field(default_factory=dict)
+    """Error with which an actor asked for this attempt."""
 
 
 NO_HISTORY = History()
@@ -57,6 +62,14 @@ class Permission(Protocol):
             limit_ms: Soft limit in milliseconds.
         """
 
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
+        """Create jobs in the transaction that completes the attempt.
+
+        Args:
+            then: Jobs to create.
+            on_written: Called by another thread after the commit; false if the claim was lost.
+        """
+
 
 class Unconditional:
     """Permission of a send that is no attempt of an execution."""
@@ -68,6 +81,9 @@ class Unconditional:
         pass
 
     def pass_soft_limit(self, limit_ms: int) -> None:
+        pass
+
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
         pass
 
 
@@ -139,6 +155,8 @@ class Dispatcher:
             return DeliveryError("CONNECTION_ERROR", str(error), may_have_been_delivered=progress.is_sent)
     """
 
+    max_text_bytes = MAX_BODY_BYTES
+    """Stored length of each text of an output."""
     _pool: IdlePool[Any] | None = None
     """Shared targets of the transport, if it does not close its idle connections by itself."""
 
@@ -157,6 +175,9 @@ class Dispatcher:
             NotSentError: Nothing was sent, and nothing may be sent; the claim is released.
         """
         raise NotImplementedError
+
+    def drain(self) -> None:
+        """Begin nothing more: the process stops."""
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Close idle targets; the delivery loop calls it regularly.

@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from actors.dispatch.base import UNCONDITIONAL, Permission
 from actors.dispatch.egress import EgressGuard
@@ -18,6 +19,9 @@ from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import NotSentError
 from app.queue.executions.handover import Starter
 from schema.states import EndpointType
+
+if TYPE_CHECKING:
+    from actors.dispatch.actor_link.server import ActorService
 
 PATIENCE_SECONDS = 1.0
 NO_STARTERS: Mapping[EndpointType, Starter] = {}
@@ -133,6 +137,8 @@ class Network:
     """Maximum age of a connection that takes further deliveries; each connection draws up to a quarter less."""
     starters: Mapping[EndpointType, Starter] = field(default_factory=lambda: NO_STARTERS)
     """Starters of executions without a receiver."""
+    actors: "ActorService | None" = None
+    """Parts of the process for the server of actors; None if this process listens to none."""
 
     def lifetime(self) -> float:
         """Return the seconds for which a new connection takes deliveries; they differ, so not all open at once."""

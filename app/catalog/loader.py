@@ -21,7 +21,7 @@ from app.catalog.specs import TRANSPORTS, compile_spec, target_name
 from app.catalog.templates.nodes import SpecTemplate
 from app.kernel.db import Database
 from app.kernel.errors import TemplateError
-from app.kernel.formats import Unreadable
+from app.kernel.formats import Unreadable, compact_json
 from app.kernel.function_types import Clock
 from app.kernel.sql import statement
 from schema.states import EndpointType, KeepResponse
@@ -65,7 +65,8 @@ class Prepared:
     def kept(self, outcome: Mapping[str, Any], limit_bytes: int, *, failed: bool) -> dict[str, Any]:
         """Return the part of an output or error that is stored: scrubbed, each text clipped."""
         if "body" in outcome and not self.keeps_answer(failed=failed):
-            size = len(outcome["body"].encode(errors="surrogatepass"))
+            body = outcome["body"]
+            size = len((body if isinstance(body, str) else compact_json(body)).encode(errors="surrogatepass"))
             outcome = {name: value for name, value in outcome.items() if name != "body"} | {"body_bytes": size}
         kept: dict[str, Any] = self.scrubber.scrub(outcome, limit_bytes)
         return kept

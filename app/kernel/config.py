@@ -14,6 +14,7 @@ from schema.url import database_url
 
 MAX_SHARDS = 256
 MAX_ROUTES = 200
+MAX_SOCKETS_BYTES = 60  # a Unix socket has a path of at most 107 bytes
 ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
 
 
@@ -90,6 +91,15 @@ def _may_be_host(host: str) -> bool:
 
 def _url(text: str) -> str:
     database_url(text)
+    return text
+
+
+def _directory(text: str) -> str:
+    if not text.startswith("/") or "\0" in text or len(text.encode()) > MAX_SOCKETS_BYTES:
+        raise ValueError(
+            "the absolute path of a directory is needed, such as /run/task-executor/actors, of at most "
+            f"{MAX_SOCKETS_BYTES} bytes"
+        )
     return text
 
 
@@ -175,6 +185,7 @@ class Settings:
     egress_policy: str = _env("TE_EGRESS_POLICY", "default", _choice("default", "public-only"))
     egress_allow: tuple[str, ...] = _env("TE_EGRESS_ALLOW", (), _networks)
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
+    actors_listen: str = _env("TE_ACTORS_LISTEN", "", _directory)
     worker_metrics_addr: str = _env("TE_WORKER_METRICS_ADDR", "", _address)
 
     cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))

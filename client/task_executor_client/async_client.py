@@ -165,7 +165,7 @@ class AsyncClient(AsyncService):
     def endpoint(
         self,
         *,
-        type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"] = "HTTP",  # noqa: A002 - as it is called
+        type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"] = "HTTP",  # noqa: A002 - as it is called
         name: str | None = None,
         **fields: Any,
     ) -> Callable[[Callable[P, R]], Declared[P, R]]:

@@ -11,6 +11,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "RedisStreamSpec": {"approximate_trimming": True, "metadata": False, "timeout_ms": 3000},
     "NotificationSpec": {"title": "{{input.title}}", "body": "{{input.body}}", "timeout_ms": 30000},
     "WorkflowSpec": {"timeout_ms": 30000},
+    "ActorSpec": {"queue": "default", "arguments": "{{input}}", "timeout_ms": 630000, "max_lost": 3},
     "RetryPolicySpec": {"max_attempts": 1, "backoff": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 60000},
     "NewEndpoint": {"keep_response": "always"},
     "ChangedEndpoint": {"keep_response": "always"},

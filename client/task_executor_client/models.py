@@ -268,6 +268,24 @@ class WorkflowSpec(TypedDict):
     """Time to store the workflow; `deadline` bounds its nodes."""
 
 
+class ActorSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
+    actor: str
+    """Name of the actor."""
+    queue: NotRequired[str]
+    """Dramatiq queue of the actor."""
+    arguments: NotRequired[Any]
+    """An object: keyword arguments; with `args`, `kwargs` and `options` only: a message May contain `{{config.…}}`,
+    `{{input.…}}`, `{{secret.…}}`.
+    """
+    timeout_ms: NotRequired[int]
+    soft_timeout_ms: NotRequired[int]
+    """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
+    max_lost: NotRequired[int]
+    """The execution fails with WORKER_LOST once so many attempts have lost their process."""
+
+
 class RetryPolicySpec(TypedDict):
     """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `NewJob`."""
 
@@ -289,6 +307,7 @@ class RetryPolicySpec(TypedDict):
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
                 "WORKFLOW_FAILED",
+                "PROCESS_LOST",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -309,6 +328,7 @@ class RetryPolicySpec(TypedDict):
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
                 "WORKFLOW_FAILED",
+                "PROCESS_LOST",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -329,6 +349,7 @@ class RetryPolicySpec(TypedDict):
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
                 "WORKFLOW_FAILED",
+                "PROCESS_LOST",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -349,6 +370,7 @@ class RetryPolicySpec(TypedDict):
                 "STREAM_ERROR",
                 "NOTIFICATION_ERROR",
                 "WORKFLOW_FAILED",
+                "PROCESS_LOST",
                 "INTERNAL_ERROR",
                 "WORKER_LOST",
                 "STUCK",
@@ -385,10 +407,10 @@ class NewEndpoint(TypedDict):
     as executions are kept when absent.
     """
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec | ActorSpec
     """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
@@ -413,10 +435,10 @@ class Endpoint(TypedDict):
     """
 
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     payload_spec: str | None
     config: str | None
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec | ActorSpec
     """As given."""
     retry_policy: RetryPolicySpec
     """With defaults filled in."""
@@ -464,10 +486,10 @@ class ChangedEndpoint(TypedDict):
     as executions are kept when absent.
     """
     name: NotRequired[str]
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec | ActorSpec
     """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
@@ -647,6 +669,15 @@ class WorkflowOutput(TypedDict):
     body: Any
 
 
+class ActorOutput(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
+    body: NotRequired[Any]
+    """The stored result."""
+    skipped: NotRequired[bool]
+    """True if a middleware of the process skipped the message."""
+
+
 class AttemptError(TypedDict):
     """Part of `IgnoredError`, `Result`, `Execution`, `Attempt`."""
 
@@ -690,7 +721,16 @@ class Result(TypedDict):
     duration_ms: int | None
     kept_until: str | None
     """`null`: as long as the execution, or not ended yet."""
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | WorkflowOutput | IgnoredError | None
+    output: (
+        HttpOutput
+        | KafkaOutput
+        | RedisStreamOutput
+        | NotificationOutput
+        | WorkflowOutput
+        | ActorOutput
+        | IgnoredError
+        | None
+    )
     """The receiver's answer."""
     error: AttemptError | None
     """Error of the last attempt, with the whole answer."""
@@ -701,7 +741,7 @@ class CreatedJob(TypedDict):
 
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     endpoint_version: int
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
@@ -761,7 +801,7 @@ class Job(TypedDict):
 
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     endpoint_version: int
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
@@ -842,7 +882,7 @@ class Execution(TypedDict):
     execution_id: str
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     endpoint_version: int
     idempotency_key: str | None
     queue: str
@@ -852,7 +892,16 @@ class Execution(TypedDict):
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     input: NotRequired[dict[str, Any]]
     """`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read."""
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | WorkflowOutput | IgnoredError | None
+    output: (
+        HttpOutput
+        | KafkaOutput
+        | RedisStreamOutput
+        | NotificationOutput
+        | WorkflowOutput
+        | ActorOutput
+        | IgnoredError
+        | None
+    )
     """The receiver's answer."""
     last_error: AttemptError | None
     """Error of the latest attempt that has ended, also if ignored; without `body`."""
@@ -1059,7 +1108,7 @@ class Status(TypedDict):
 
     job_id: str
     endpoint: str
-    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     status: Literal["ACTIVE", "PAUSED", "RETIRED"]
     health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
@@ -1108,7 +1157,16 @@ class Attempt(TypedDict):
     started_at: str
     completed_at: str | None
     duration_ms: int | None
-    output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | WorkflowOutput | IgnoredError | None
+    output: (
+        HttpOutput
+        | KafkaOutput
+        | RedisStreamOutput
+        | NotificationOutput
+        | WorkflowOutput
+        | ActorOutput
+        | IgnoredError
+        | None
+    )
     error: AttemptError | None
     """For SUCCESS: the error that `ignore_on` ignored."""
     created_at: str

@@ -24,6 +24,7 @@ SPECS = {
     "REDIS_STREAM": "RedisStreamSpec",
     "NOTIFICATION": "NotificationSpec",
     "WORKFLOW": "WorkflowSpec",
+    "ACTOR": "ActorSpec",
 }
 
 

@@ -77,7 +77,7 @@ endpoints = table(
     instant("deleted_at"),
     ForeignKeyConstraint(["payload_spec_ref"], ["payload_specs.name"], name="fk_endpoints_payload_spec"),
     ForeignKeyConstraint(["config_ref"], ["configs.name"], name="fk_endpoints_config"),
-    one_of("endpoint_type", "chk_endpoints_endpoint_type", EndpointType),
+    one_of("endpoint_type", "chk_endpoints_type_known", EndpointType),
     one_of("keep_response", "chk_endpoints_keep_response", KeepResponse),
     priority_range("endpoints"),
     index("idx_endpoints_type", "endpoint_type"),
@@ -99,6 +99,6 @@ endpoint_versions = table(
     word("keep_response", default=KeepResponse.ALWAYS),
     json("callbacks"),
     instant("created_at", default_now=True),
-    one_of("endpoint_type", "chk_endpoint_versions_endpoint_type", EndpointType),
+    one_of("endpoint_type", "chk_endpoint_versions_type_known", EndpointType),
     one_of("keep_response", "chk_endpoint_versions_keep_response", KeepResponse),
 )

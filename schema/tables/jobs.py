@@ -75,7 +75,7 @@ jobs = table(
     ForeignKeyConstraint(["endpoint"], ["endpoints.name"], name="fk_jobs_endpoint"),
     one_of("trigger_type", "chk_trigger_type", Trigger),
     one_of("status", "chk_status", JobStatus),
-    one_of("endpoint_type", "chk_jobs_endpoint_type", EndpointType),
+    one_of("endpoint_type", "chk_jobs_type_known", EndpointType),
     check("chk_jobs_max_attempts", "max_attempts >= 1"),
     check("chk_jobs_retired_at", "(status = 'RETIRED') = (retired_at IS NOT NULL)"),
     check("chk_jobs_cron", "trigger_type <> 'CRON' OR (cron_expression IS NOT NULL AND cron_timezone IS NOT NULL)"),

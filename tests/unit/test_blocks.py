@@ -16,6 +16,10 @@ PAGES = "tests/unit/deployment/test_pages.py"
 INSTALLS = "tests/unit/test_install_blocks.py"
 # Each block in its order: the test that runs or compares it, or the reason why no test does.
 BLOCKS = {
+    "how-to/actors.md": [
+        "starts a worker; tests/acceptance/actors starts it by the stack",
+        *["tests/acceptance/actors/test_actors_page.py"] * 2,
+    ],
     "tutorial/first-job.md": ["starts the stack of the next blocks", STACK, STACK, STACK],
     "tutorial/django.md": [INSTALLS, *[STACK] * 9],
     "tutorial/receiving.md": [INSTALLS, RECEIVING, "tests/unit/catalog/test_check_spec.py", RECEIVING],

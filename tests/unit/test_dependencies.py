@@ -15,7 +15,11 @@ from packaging.utils import canonicalize_name
 from tests.parts import OPTIONAL, PACKAGES, PARTS, imports_of, modules_of
 
 ROOT = Path(__file__).parents[2]
-OWN = {*PACKAGES, "benchmarks", "client", "receiver", "task_executor_client", "task_executor_receiver", "tests"}
+OWN = {*PACKAGES, "benchmarks", "client", "receiver", "tests"} | {
+    "task_executor_client",
+    "task_executor_dramatiq",
+    "task_executor_receiver",
+}
 # Loaded without an import: SQLAlchemy finds its dialect by name, and zoneinfo finds tzdata.
 UNIMPORTED = {"sqlalchemy-cockroachdb", "tzdata"}
 distributions = cache(packages_distributions)
@@ -85,13 +89,14 @@ def test_tests_and_benchmarks_declare_their_imports() -> None:
     assert undeclared(imported_by(graph, "tests", "benchmarks"), declared("", "dev")) == set()
 
 
-def test_client_and_receiver_declare_exactly_their_imports() -> None:
-    graph = imports_of("task_executor_client", "task_executor_receiver")
-    for folder, extras in (
-        ("client", ["async", "testing"]),
-        ("receiver", ["django", "fastapi", "flask", "redis", "sqlalchemy"]),
+def test_other_packages_declare_exactly_their_imports() -> None:
+    graph = imports_of("task_executor_client", "task_executor_dramatiq", "task_executor_receiver")
+    for folder, package, extras in (
+        ("client", "client", ["async", "testing"]),
+        ("actor_kit", "dramatiq", ["postgresql", "psycopg2"]),
+        ("receiver", "receiver", ["django", "fastapi", "flask", "redis", "sqlalchemy"]),
     ):
-        modules = imported_by(graph, f"task_executor_{folder}")
+        modules = imported_by(graph, f"task_executor_{package}")
         assert undeclared(modules, declared(folder, *extras)) == set()
         # The client starts the service as a program.
         assert unused(modules, declared(folder, *extras)) <= {"task-executor"}

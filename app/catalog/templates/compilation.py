@@ -48,6 +48,7 @@ class FieldKind(Enum):
     URL = auto()  # a URL whose scheme, host and port the input cannot change
     LOCATOR = auto()  # a URL of one of several schemes; the dispatcher reads the rest
     COUNT = auto()  # a whole number from 1
+    ARGUMENTS = auto()  # as VALUE, and `{{input}}` is the whole input
     OPAQUE = auto()  # any JSON, stored as given; its braces are no variables of this spec
 
 
@@ -60,6 +61,7 @@ class FieldRule:
     schemes: frozenset[str] = frozenset()  # of a URL or a locator
 
 
+_KEEP_TYPES = frozenset({FieldKind.VALUE, FieldKind.COUNT, FieldKind.ARGUMENTS})
 NOT_TEMPLATED = FieldRule(FieldKind.VALUE, frozenset())
 OPAQUE = FieldRule(FieldKind.OPAQUE, frozenset())
 
@@ -116,8 +118,8 @@ class Compiler:
             self.fault(pointer, "Must not contain a line break or another control character.")
         if len(literal) == len(parts):
             return Constant(text)
-        if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in {FieldKind.VALUE, FieldKind.COUNT}:
-            return SolePlaceholder(parts[0]) if rule.kind is FieldKind.VALUE else CountNode(parts[0])
+        if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in _KEEP_TYPES:
+            return CountNode(parts[0]) if rule.kind is FieldKind.COUNT else SolePlaceholder(parts[0])
         if rule.kind is FieldKind.COUNT:
             self.fault(pointer, "Must be a number, or a placeholder of its own, without other text.")
         return Text(parts, one_line=rule.kind is FieldKind.LINE)
@@ -156,7 +158,8 @@ class Compiler:
         """Return the placeholder of the text between two pairs of braces; None, and a fault, if it is no variable."""
         match = _VARIABLE.fullmatch(inside.strip())
         shown = "{{" + inside[:80] + "}}"
-        if match is None or match[1] not in ALL or not match[2]:
+        is_whole = rule.kind is FieldKind.ARGUMENTS and match is not None and match[0] == "input"
+        if match is None or match[1] not in ALL or (not match[2] and not is_whole):
             self.fault(
                 pointer,
                 f"{shown} is not a variable. Use {{{{input.NAME}}}}, {{{{config.NAME}}}} or {{{{secret.NAME}}}}.",
@@ -166,7 +169,7 @@ class Compiler:
             allowed = ", ".join(sorted(rule.namespaces)) or "no variables"
             self.fault(pointer, f"{shown} is not allowed in this field; allowed: {allowed}.")
             return None
-        placeholder = Placeholder(match[1], tuple(match[2][1:].split(".")), pointer)
+        placeholder = Placeholder(match[1], () if is_whole else tuple(match[2][1:].split(".")), pointer)
         self.placeholders.append(placeholder)
         return placeholder
 

@@ -189,7 +189,7 @@ class SpecTemplate:
         input_: dict[str, Any] = {}
         # Longest paths first, so that no number takes the place of an object.
         for *above, last in sorted(
-            (p.path for p in self.placeholders if p.namespace == "input"), key=len, reverse=True
+            (p.path for p in self.placeholders if p.namespace == "input" and p.path), key=len, reverse=True
         ):
             at = input_
             for name in above:

@@ -5,7 +5,7 @@ A success without an error is its execution's row: only other attempts get a row
 
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -19,7 +19,7 @@ from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement, statement
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.ending.subscriptions import may_be_followed
-from app.queue.executions.execution_model import Claim, ClaimKey, LogLine
+from app.queue.executions.execution_model import Claim, ClaimKey, FollowingJob, LogLine
 from app.queue.executions.settlement import settlement_of
 from app.queue.executions.verdict import Verdict
 from schema.states import ExecutionStatus
@@ -47,6 +47,8 @@ _TEXT = """
                                  THEN NULL ELSE v.completed_at END,
              run_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END,
+             max_attempts = CASE WHEN v.status = 'RETRYING'
+                                 THEN GREATEST(e.max_attempts, v.attempt + 1) ELSE e.max_attempts END,
              expires_at = CASE WHEN v.status = 'RETRYING'
                                THEN e.scheduled_at + v.max_age_ms * INTERVAL '1 millisecond' ELSE e.expires_at END,
              recorded_at = CASE WHEN v.status = 'SUCCESS' AND v.error IS NULL THEN now() END
@@ -82,8 +84,9 @@ _SETTLED = settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETR
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are updated, and all other writes of the statement
 # depend on these rows: a completion that has lost its claim writes nothing. A request to cancel replaces a retry by the
-# end. The end of an attempt is computed backwards from the database's current clock, so it is late rather than early,
-# and a fixed delay never starts too early. For COALESCE see `app.queue.claiming.arms`.
+# end. A retry without an attempt left, which an actor asked for, raises max_attempts: no claim takes it otherwise. The
+# end of an attempt is computed backwards from the database's current clock, so it is late rather than early, and a
+# fixed delay never starts too early. For COALESCE see `app.queue.claiming.arms`.
 COMPLETE = hot_statement("executions.complete", _TEXT.format(of_end="", settled=_SETTLED, put=""))
 
 # For batches with a completion event that may have a subscriber. `put` reads the final state of each row.
@@ -138,6 +141,10 @@ class Completion:
     logs: tuple[LogLine, ...]
     ended_at: float = field(default_factory=time.monotonic)
     span: "SpanContext | None" = None  # of the attempt, if spans are recorded
+    then: tuple[FollowingJob, ...] = ()
+    """Jobs that are created in the transaction of this completion (app.queue.jobs.following_jobs)."""
+    on_written: Callable[[bool], None] | None = None
+    """Called after the commit, with false if the claim was lost."""
 
     @property
     def key(self) -> ClaimKey:
@@ -158,7 +165,7 @@ class Completion:
             rejected = {"rejected": True} if self.verdict.is_rejected else {}
             error = {"type": "UNSTORABLE", "message": reason, **rejected}
             verdict = replace(verdict, error=error)
-        return replace(self, verdict=verdict, logs=())
+        return replace(self, verdict=verdict, logs=(), then=())
 
 
 def complete(

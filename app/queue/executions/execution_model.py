@@ -126,7 +126,7 @@ class DeliveryError(Exception):
 
     `permanent` rules out a retry, `retry_after_ms` is the receiver's request, and `may_have_been_delivered` is true if
     the message was sent and no answer came. `quote` is appended to the message, with its own separator; it may contain
-    the receiver's words.
+    the receiver's words. With `again_ms` the receiver asks for another attempt after so long, however many there were.
     """
 
     def __init__(
@@ -138,6 +138,7 @@ class DeliveryError(Exception):
         permanent: bool = False,
         retry_after_ms: int | None = None,
         may_have_been_delivered: bool = False,
+        again_ms: int | None = None,
         extra: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message + quote)
@@ -147,6 +148,7 @@ class DeliveryError(Exception):
         self.permanent = permanent
         self.retry_after_ms = retry_after_ms
         self.may_have_been_delivered = may_have_been_delivered
+        self.again_ms = again_ms
         self.extra = dict(extra or {})
 
     def as_json(self, *, retryable: bool) -> dict[str, object]:
@@ -158,6 +160,17 @@ class DeliveryError(Exception):
             "retryable": retryable,
             "may_have_been_delivered": self.may_have_been_delivered,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class FollowingJob:
+    """Job that an attempt creates with its completion; due `delay_ms` milliseconds after it."""
+
+    endpoint: str
+    input: dict[str, Any]
+    idempotency_key: str
+    delay_ms: int | None = None
+    priority: int | None = None
 
 
 class HandedOverError(Exception):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row
 
 from app.catalog.retry_policy import RetryPolicy
+from app.catalog.specs.actor import DEFAULT_TIMEOUT_MS, GRACE_MS, MAX_LOST
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
@@ -24,20 +25,30 @@ from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.handover import HAS_WORKFLOW
 from app.queue.executions.settlement import MAY_SETTLE, settlement_of
 from app.queue.executions.verdict import Tried, Verdict, decide, outcome
+from schema.inline_bounds import MAX_TIMEOUT_MS
 from schema.states import ExecutionStatus, LogLevel
 
 # An expired lease is never renewed, so a lost execution stays lost between the two statements.
 _IS_LOST = f"""(NOT EXISTS (SELECT 1 FROM workers AS w
                             WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
                 AND NOT {HAS_WORKFLOW})"""  # noqa: S608 - a constant of this package
-_IS_STUCK = f"(e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT {HAS_WORKFLOW})"
+# An actor has the time limit of its version, which may be longer.
+_IS_STUCK = f"""(e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT {HAS_WORKFLOW}
+                 AND (e.endpoint_type <> 'ACTOR' OR NOT EXISTS (
+                        SELECT 1 FROM endpoint_versions AS x
+                         WHERE x.endpoint = e.endpoint AND x.version = e.endpoint_version
+                           AND e.started_at > now() - INTERVAL '1 millisecond' * CAST({GRACE_MS} + CASE
+                                 WHEN jsonb_typeof(x.spec->'timeout_ms') = 'number'
+                                 THEN LEAST(CAST(x.spec->>'timeout_ms' AS NUMERIC), {MAX_TIMEOUT_MS})
+                                 ELSE {DEFAULT_TIMEOUT_MS} END AS DOUBLE PRECISION))))"""  # noqa: S608 - constants
 
 _CANDIDATES = f"""
     SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,
            now() - e.scheduled_at AS age, v.retry_policy,
-           EXISTS (SELECT 1 FROM attempts AS a
-                    WHERE a.execution_id = e.execution_id
-                      AND a.error->>'type' IN ('WORKER_LOST', 'STUCK')) AS was_lost,
+           (SELECT count(*) FROM attempts AS a
+             WHERE a.execution_id = e.execution_id
+               AND a.error->>'type' IN ('WORKER_LOST', 'STUCK', 'PROCESS_LOST')) AS lost_before,
+           e.endpoint_type = 'ACTOR' AS is_actor, v.spec->'max_lost' AS max_lost,
            (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
@@ -223,8 +234,10 @@ def _reason(stuck_ms: int | None) -> LossReason:
 
 def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
     age_ms = row.age / timedelta(milliseconds=1)
-    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss=not row.was_lost)
-    error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
+    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss=not row.lost_before)
+    max_lost = row.max_lost if isinstance(row.max_lost, int) else MAX_LOST
+    is_last = row.is_actor and row.lost_before + 1 >= max_lost
+    error = DeliveryError(reason.name, reason.value, permanent=is_last, may_have_been_delivered=True)
     try:
         verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
     except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type

@@ -131,10 +131,11 @@ def decide(
         return Verdict.fail(error, is_final=True)
     # A `retry_on` that matches the answer overrides a permanent status such as 410. An unsendable message stays final.
     is_hopeless = error.permanent and not (action is RetryAction.RETRY and "status_code" in error.extra)
-    if is_hopeless or tried.attempt >= tried.most_attempts:
+    is_over = is_hopeless or tried.attempt >= tried.most_attempts
+    if is_over and error.again_ms is None:
         return Verdict.fail(error)
-    wait = 0
-    if spread is not None:
+    wait = error.again_ms or 0
+    if spread is not None and error.again_ms is None:
         wait = delay_ms(policy, tried.attempt, spread, error.retry_after_ms, seed=tried.execution_id)
     if policy.max_age_ms is not None and tried.age_ms + wait > policy.max_age_ms:
         return Verdict.fail(error)

@@ -39,6 +39,19 @@ CHANNELS = statement(
     """,
 )
 
+# Attempts of an actor without an outcome, and the error with which it asked for the latest attempt.
+ACTOR_PAST = statement(
+    "executions.actor_past",
+    """
+    SELECT (SELECT count(*) FROM attempts
+             WHERE execution_id = :execution_id
+               AND error->>'type' IN ('PROCESS_LOST', 'WORKER_LOST', 'STUCK', 'TIMEOUT')) AS lost,
+           (SELECT error FROM attempts
+             WHERE execution_id = :execution_id AND error->'options' IS NOT NULL
+             ORDER BY attempt_number DESC LIMIT 1) AS last_error
+    """,
+)
+
 # An open execution has neither output nor error: a failed attempt may be retried.
 RESULT = statement(
     "executions.result",
@@ -78,6 +91,12 @@ def channels_of(database: Database, execution_id: str, attempt: int) -> list[dic
     """Return the outcome of a failed attempt in each notification channel; empty if unknown."""
     rows = database.fetch(CHANNELS, {"execution_id": execution_id, "attempt": attempt})
     return (rows[0].channels or []) if rows else []
+
+
+def actor_past(database: Database, execution_id: str) -> tuple[int, dict[str, Any]]:
+    """Return the number of attempts of an actor without an outcome, and the error that asked for this attempt."""
+    (row,) = database.fetch(ACTOR_PAST, {"execution_id": execution_id})
+    return row.lost, row.last_error or {}
 
 
 def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:

@@ -26,7 +26,7 @@ from tests import rows
 from tests.definitions import definitions
 
 # The newest revision, and the digest of the tables that the revision creates.
-NEWEST = ("0113", "73a2a399c57133a2")
+NEWEST = ("0114", "db7921f203075cd9")
 
 
 @pytest.fixture
@@ -187,8 +187,8 @@ def test_checks_have_the_names_of_the_first_design(engine: Engine) -> None:
     """Operators find these names in errors of the database, and in the scripts of the design."""
     inspector = inspect(engine)
     names = {
-        "endpoints": {"chk_endpoints_endpoint_type"},
-        "jobs": {"chk_trigger_type", "chk_status", "chk_jobs_endpoint_type"},
+        "endpoints": {"chk_endpoints_type_known"},
+        "jobs": {"chk_trigger_type", "chk_status", "chk_jobs_type_known"},
         "executions": {"chk_exec_status"},
         "attempts": {"chk_attempt_status"},
         "execution_logs": {"chk_log_level"},

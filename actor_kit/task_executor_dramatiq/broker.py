@@ -1,0 +1,244 @@
+"""Broker: the Dramatiq broker of a user's processes."""
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+from dramatiq.broker import Broker
+from dramatiq.errors import BrokerConnectionError, QueueJoinTimeout, QueueNotFound
+from dramatiq.middleware import Middleware
+from dramatiq.results import Results
+
+from task_executor_dramatiq.consumer import ActorConsumer, Starting
+from task_executor_dramatiq.in_hand import MessageInHand
+from task_executor_dramatiq.link import Links
+from task_executor_dramatiq.messages import Job, delay_of, endpoint_name, input_of, priority_of
+from task_executor_dramatiq.results import ExecutionsBackend
+from task_executor_dramatiq.sending import Execute, HttpSender, PostgresSender, UnknownActorError, enqueue, executing
+
+DEFAULT_WORKER = "unix:/run/task-executor/actors"
+MAX_KNOWN_EXECUTIONS = 10_000
+JOIN_PAUSE_SECONDS = 0.02
+
+UNFINISHED = """
+    SELECT count(*) FROM executions e JOIN jobs j ON j.job_id = e.job_id
+     WHERE e.endpoint = ANY(%s) AND e.completed_at IS NULL"""
+
+
+class TaskExecutorBroker(Broker):
+    """Broker whose messages are executions of Task Executor.
+
+    Args:
+        url: Where messages are sent to: `postgresql://…` (by te_enqueue), or `http://…` of the API.
+        key: API key, if `url` is of the API.
+        worker: Where processes take messages from: `unix:` and the directory of the sockets of the workers on this
+            host. Default: the variable TASK_EXECUTOR_ACTORS, else unix:/run/task-executor/actors.
+        api: URL of the API and its key, to read results and to abort, if `url` is of a database whose tables this
+            role cannot read.
+        middleware: As of any broker; None for Dramatiq's own.
+        results: Whether the results of actors with `store_results` are kept by the service.
+
+    Example:
+        broker = TaskExecutorBroker(url="https://te.example.com", key=os.environ["TE_KEY"])
+        dramatiq.set_broker(broker)
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        key: str | None = None,
+        worker: str | None = None,
+        api: tuple[str, str] | None = None,
+        middleware: list[Middleware] | None = None,
+        results: bool = True,
+    ) -> None:
+        self._links = Links(worker or os.environ.get("TASK_EXECUTOR_ACTORS") or DEFAULT_WORKER, self._described)
+        self._after = threading.local()  # `hand`: the message whose after_process_message runs on this thread
+        self._transaction: ContextVar[Execute | None] = ContextVar("transaction", default=None)
+        self._has_tried = False  # to register the actors before a transaction
+        self._executions: OrderedDict[str, str] = OrderedDict()
+        self.sender: HttpSender | PostgresSender
+        self.sender = HttpSender(url, key) if url.startswith("http") else PostgresSender(url)
+        self.reader: HttpSender | PostgresSender = self.sender if api is None else HttpSender(*api)
+        super().__init__(middleware)
+        self.queues: dict[str, None] = {}
+        starting = Starting(self._links)
+        self.middleware.insert(0, starting)
+        self.actor_options |= starting.actor_options
+        if results and not any(isinstance(each, Results) for each in self.middleware):
+            self.add_middleware(Results(backend=ExecutionsBackend(self)))
+
+    def declare_queue(self, queue_name: str) -> None:
+        """Declare a queue; a second declaration does nothing. There are no delay queues: the service waits."""
+        if queue_name in self.queues:
+            return
+        self.emit_before("declare_queue", queue_name)
+        self.queues[queue_name] = None
+        self.emit_after("declare_queue", queue_name)
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30_000) -> ActorConsumer:
+        """Return the consumer of a queue; raises BrokerConnectionError if no worker listens on this host."""
+        if queue_name not in self.queues:
+            raise QueueNotFound(queue_name)
+        self._links.open()
+        if missing := self.actors.keys() - self._links.endpoints.keys():
+            self.logger.debug("Registering %d actors.", len(missing))
+            self._links.declare()
+        return ActorConsumer(self._links, queue_name, prefetch, timeout)
+
+    def enqueue(self, message: Any, *, delay: int | None = None) -> Any:
+        """Send a message; raises QueueNotFound, SendError, or BrokerConnectionError.
+
+        A message that middleware enqueues after an actor is sent with the outcome of the actor, in one transaction; the
+        message in hand itself is tried again.
+        """
+        if message.queue_name not in self.queues:
+            raise QueueNotFound(message.queue_name)
+        hand: MessageInHand | None = getattr(self._after, "hand", None)
+        wait = delay_of(message, delay, self.logger)
+        self.emit_before("enqueue", message, delay)
+        if hand is not None and _is_same(hand, message):
+            hand.again_ms = wait or 0
+        elif hand is not None:
+            hand.then.append(self._job(message, wait))
+        else:
+            self._send(self._job(message, wait))
+        self.emit_after("enqueue", message, delay)
+        return message
+
+    def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        """Call the middleware; while it handles the end of an actor, `enqueue` collects messages."""
+        message = args[0] if args else None
+        if not isinstance(message, MessageInHand):
+            super().emit_after(signal, *args, **kwargs)
+        elif not message.is_dropped:
+            self._after.hand = message if signal == "process_message" else None
+            try:
+                super().emit_after(signal, *args, **kwargs)
+            finally:
+                self._after.hand = None
+
+    @contextmanager
+    def transaction(self, connection: Any) -> Iterator[None]:
+        """Send messages in a transaction: they exist if and only if it commits.
+
+        Args:
+            connection: Session or connection of SQLAlchemy, or connection of psycopg or Django, to the database of the
+                service. The caller commits.
+
+        Raises:
+            TypeError: Anything else, or a broker with the URL of the API.
+        """
+        if isinstance(self.sender, HttpSender):
+            raise TypeError("the API has no transactions: give the broker the URL of the database")
+        token = self._transaction.set(executing(connection))
+        try:
+            yield
+        finally:
+            self._transaction.reset(token)
+
+    def abort(self, message: Any) -> None:
+        """Cancel a message, and interrupt its actor by Abort if it runs; needs a broker that reads by the API."""
+        if not isinstance(self.reader, HttpSender):
+            raise TypeError("give the broker the API: api=(url, key)")
+        execution_id = self.execution_of(message)
+        if execution_id is not None:
+            self.reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": "abort"})
+
+    def execution_of(self, message: Any) -> str | None:
+        """Return the id of the execution of a message, read from the API; None if there is none."""
+        message_id: str = message.message_id
+        if message_id.startswith("exec_"):
+            return message_id
+        if (known := self._executions.get(message_id)) is None and isinstance(self.reader, HttpSender):
+            query = {"endpoint": endpoint_name(message.actor_name), "name": message_id, "limit": 1}
+            found = self.reader.ask("GET", "/jobs", query=query)["items"]
+            if not found or not found[0].get("execution"):
+                return None
+            known = self._executions[message_id] = found[0]["execution"]["execution_id"]
+            if len(self._executions) > MAX_KNOWN_EXECUTIONS:
+                self._executions.popitem(last=False)
+        return known
+
+    def join(self, queue_name: str, *, timeout: int | None = None) -> None:
+        """Wait until no message of a queue is unfinished; for tests. Needs a broker that reads the database."""
+        if queue_name not in self.queues:
+            raise QueueNotFound(queue_name)
+        if isinstance(self.reader, HttpSender):
+            raise TypeError("join reads the database: give the broker its URL")
+        until = None if timeout is None else time.monotonic() + timeout / 1000
+        names = [endpoint_name(actor.actor_name) for actor in self.actors.values() if actor.queue_name == queue_name]
+        while self.reader.run(lambda execute: execute(UNFINISHED, (names,)))[0]:
+            if until is not None and time.monotonic() >= until:
+                raise QueueJoinTimeout(queue_name)
+            time.sleep(JOIN_PAUSE_SECONDS)
+
+    def close(self) -> None:
+        """Close the link, and the connections of this thread."""
+        self._links.close()
+        self.sender.close()
+        self.reader.close()
+
+    def _job(self, message: Any, delay_ms: int | None) -> Job:
+        actor = self.actors.get(message.actor_name)
+        priority = None if actor is None or not actor.priority else priority_of(actor.priority)
+        return Job(endpoint_name(message.actor_name), input_of(message), message.message_id, delay_ms, priority)
+
+    def _send(self, job: Job) -> None:
+        """Send a job; an actor that the service does not know yet is registered, if a worker listens."""
+        execute = self._transaction.get()
+        if execute is not None:
+            self._register_before_a_transaction_fails(job)
+            enqueue(execute, job)
+            return
+        try:
+            self.sender.send([job])
+        except UnknownActorError as error:
+            try:
+                self._links.declare()
+            except BrokerConnectionError:
+                message = f"{error}: start a process with the actor first, or a worker that listens on this host"
+                raise UnknownActorError(message) from error
+            self.sender.send([job])
+
+    def _register_before_a_transaction_fails(self, job: Job) -> None:
+        """Register the actors of this process unless it has: an unknown endpoint would abort the transaction."""
+        if job.endpoint not in self._links.endpoints.values() and not self._has_tried:
+            self._has_tried = True
+            with suppress(BrokerConnectionError):  # actors may be registered by other processes
+                self._links.declare()
+
+    def _described(self) -> list[dict[str, Any]]:
+        """Return the actors of this process with the options that the service reads."""
+        return [
+            {
+                "name": actor.actor_name,
+                "queue": actor.queue_name,
+                "options": {"priority": priority_of(actor.priority), **_read_options(self, actor)},
+            }
+            for actor in [*self.actors.values()]
+        ]
+
+
+def _read_options(broker: Broker, actor: Any) -> dict[str, Any]:
+    """Return time limit and bounds of an actor; the limit of the middleware is that of actors without one."""
+    default = next((each.time_limit for each in broker.middleware if hasattr(each, "time_limit")), None)
+    limit = actor.options.get("time_limit", default)
+    given = {"time_limit": limit if isinstance(limit, (int, float)) else None}
+    if (soft := actor.options.get("soft_time_limit_ms")) is not None:
+        given["soft_timeout_ms"] = soft
+    if (lost := actor.options.get("max_lost")) is not None:
+        given["max_lost"] = lost
+    return given
+
+
+def _is_same(hand: MessageInHand, message: Any) -> bool:
+    """Return whether a message is the one in hand, with the same arguments."""
+    same = hand.message_id == message.message_id and hand.actor_name == message.actor_name
+    return same and tuple(hand.args) == tuple(message.args) and hand.kwargs == message.kwargs

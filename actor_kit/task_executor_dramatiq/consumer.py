@@ -1,0 +1,93 @@
+"""Consumer of one queue, and the middleware that starts and ends messages."""
+
+import queue
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dramatiq.broker import Consumer
+from dramatiq.middleware import Middleware, SkipMessage
+
+from task_executor_dramatiq.in_hand import MessageInHand
+
+if TYPE_CHECKING:
+    from dramatiq import Broker, Worker
+
+    from task_executor_dramatiq.link import Links
+
+
+class ActorConsumer(Consumer):
+    """Messages of one queue, as they come over the link."""
+
+    def __init__(self, links: "Links", queue_name: str, prefetch: int, timeout: int) -> None:
+        """Take the longest wait for a message, in milliseconds."""
+        self._links = links
+        self._queue_name = queue_name
+        self._timeout_seconds = timeout / 1000
+        self._inbox = links.set_room(queue_name, prefetch)
+
+    def __next__(self) -> MessageInHand | None:
+        try:
+            message = self._inbox.get(timeout=self._timeout_seconds)
+        except queue.Empty:
+            return None
+        return None if message.is_dropped else message
+
+    def ack(self, message: Any) -> None:
+        """Report that a message has succeeded, or is to run again."""
+        message.conclude(is_failed=False)
+
+    def nack(self, message: Any) -> None:
+        """Report that a message has failed for good."""
+        message.conclude(is_failed=True)
+
+    def requeue(self, messages: Iterable[Any]) -> None:
+        """Give messages back that have not started; no attempt is spent."""
+        for message in messages:
+            self._links.give_back(message)
+
+    def close(self) -> None:
+        """Take no more messages, and give back those that no thread has begun."""
+        self._links.set_room(self._queue_name, 0)
+        while True:
+            try:
+                self._links.give_back(self._inbox.get_nowait())
+            except queue.Empty:
+                return
+
+
+class Starting(Middleware):
+    """First middleware of a broker: starts each message, and links the process to a worker."""
+
+    def __init__(self, links: "Links") -> None:
+        self._links = links
+
+    @property
+    def actor_options(self) -> set[str]:
+        """Options of actors that the service reads."""
+        return {"max_lost", "soft_time_limit_ms"}
+
+    def before_worker_boot(self, _broker: "Broker", worker: "Worker") -> None:
+        """Report the number of threads."""
+        self._links.threads = worker.worker_threads
+
+    def after_worker_shutdown(self, _broker: "Broker", _worker: "Worker") -> None:
+        """Close the link: all outcomes are sent."""
+        self._links.close()
+
+    def before_process_message(self, _broker: "Broker", message: Any) -> None:
+        """Start a message; raises SkipMessage if the worker has taken it back."""
+        if isinstance(message, MessageInHand) and not message.start():
+            raise SkipMessage("the worker has taken the message back")
+
+    def after_process_message(
+        self, _broker: "Broker", message: Any, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        """Let no abort interrupt the acknowledgement."""
+        del result, exception
+        if isinstance(message, MessageInHand):
+            message.end()
+
+    def after_skip_message(self, _broker: "Broker", message: Any) -> None:
+        """Note that the actor did not run."""
+        if isinstance(message, MessageInHand):
+            message.is_skipped = True

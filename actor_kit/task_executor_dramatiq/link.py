@@ -1,0 +1,273 @@
+"""Link to a worker: one connection of this process, which a thread of its own reads and renews."""
+
+import logging
+import os
+import queue
+import random
+import socket
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dramatiq.errors import BrokerConnectionError, DecodeError
+
+from task_executor_dramatiq.frames import PROTOCOL, FrameReader, encode
+from task_executor_dramatiq.in_hand import MessageInHand
+
+log = logging.getLogger("task_executor_dramatiq")
+
+CONNECT_SECONDS = 5.0
+WELCOME_SECONDS = 30.0
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
+MAX_UNSENT = 10_000
+READ_BYTES = 262_144
+Inbox = queue.Queue[MessageInHand]
+
+
+class Links:
+    """The connection of this process to one worker, renewed for as long as the process consumes.
+
+    `generation` counts the connections. A message of an earlier connection that was not started is dropped: the worker
+    has taken it back.
+    """
+
+    def __init__(self, address: str, actors: Callable[[], list[dict[str, Any]]]) -> None:
+        """Take a function that returns the actors of this process."""
+        self.address = Path(address.removeprefix("unix:"))
+        self.session_id = uuid.uuid4().hex
+        self.threads = 1
+        self.endpoints: dict[str, str] = {}
+        self.generation = 0
+        self._actors = actors
+        self._socket: socket.socket | None = None
+        self._avoided: Path | None = None
+        self._at: Path | None = None
+        self._inboxes: dict[str, Inbox] = {}
+        self._rooms: dict[str, int] = {}
+        self._held: dict[tuple[str, int], MessageInHand] = {}
+        self._unsent = deque[bytes](maxlen=MAX_UNSENT)
+        self._lock = threading.RLock()  # of the socket for writing, and of all above
+        self._welcomed = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self._process_id = 0
+
+    def open(self) -> None:
+        """Connect unless connected; raises BrokerConnectionError if no worker listens."""
+        with self._lock:
+            if self._process_id != os.getpid():
+                self._begin_in_this_process()
+            if self._thread is None:
+                self._connect()
+                self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
+                self._thread.start()
+        if not self._welcomed.wait(WELCOME_SECONDS):
+            raise BrokerConnectionError(f"the worker at {self._at} does not answer")
+
+    def _begin_in_this_process(self) -> None:
+        """Forget the connection of a parent process: a fork copies this object without its thread."""
+        self._process_id, self._thread, self._socket = os.getpid(), None, None
+        self.session_id = uuid.uuid4().hex
+        self._welcomed.clear()
+
+    def declare(self) -> None:
+        """Register the actors of this process again, because there is another one; waits for the answer."""
+        self.open()
+        with self._lock:
+            self._welcomed.clear()
+            self._write(self._hello())
+        self._welcomed.wait(WELCOME_SECONDS)
+
+    def set_room(self, queue_name: str, places: int) -> Inbox:
+        """Take at most so many messages of a queue; returns where they arrive."""
+        with self._lock:
+            self._rooms[queue_name] = places
+            inbox = self._inboxes.setdefault(queue_name, Inbox())
+            self._write(encode("ROOM", queue=queue_name, places=places))
+            return inbox
+
+    def send_of(self, message: MessageInHand, kind: str, **fields: Any) -> None:
+        """Send a frame about a message on the connection that brought it; nothing if that is gone."""
+        execution, attempt = message.key
+        with self._lock:
+            if message.generation == self.generation:
+                self._write(encode(kind, execution=execution, attempt=attempt, **fields))
+
+    def send_outcome(self, message: MessageInHand, kind: str, **fields: Any) -> None:
+        """Send the outcome of a message, on a later connection if there is none now."""
+        execution, attempt = message.key
+        frame = encode(kind, execution=execution, attempt=attempt, **fields)
+        with self._lock:
+            self._held.pop(message.key, None)
+            if not self._write(frame):
+                self._unsent.append(frame)
+            self._leave_draining()
+
+    def give_back(self, message: MessageInHand) -> None:
+        """Give a message back that has not started."""
+        if message.drop():
+            self.send_of(message, "BACK")
+            with self._lock:
+                self._held.pop(message.key, None)
+
+    def close(self) -> None:
+        """Give all messages back and close the connection."""
+        self._is_closed = True
+        for message in [*self._held.values()]:
+            self.give_back(message)
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+
+    def _leave_draining(self) -> None:
+        """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
+        if self._avoided is not None and not self._held and self._socket is not None:
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _run(self) -> None:
+        """Read frames, and connect again, until closed."""
+        pause = MIN_PAUSE_SECONDS
+        while not self._is_closed:
+            if self._socket is None:
+                try:
+                    with self._lock:
+                        self._connect()
+                except BrokerConnectionError as error:
+                    log.warning("%s; trying again", error)
+                    time.sleep(pause)
+                    pause = min(2 * pause, MAX_PAUSE_SECONDS)
+                    continue
+                pause = MIN_PAUSE_SECONDS
+            self._read(self._socket)
+
+    def _read(self, connection: socket.socket | None) -> None:
+        reader = FrameReader()
+        try:
+            while connection is not None and (data := connection.recv(READ_BYTES)):
+                for frame in reader.feed(data):
+                    self._receive(frame)
+                if connection is not self._socket:
+                    return
+        except (OSError, ValueError) as error:
+            if not self._is_closed:
+                log.warning("the connection to the worker broke: %s", error)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Drop all messages that have not started: the worker has taken them back."""
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+            self._welcomed.clear()
+            for message in [*self._held.values()]:
+                if message.drop():
+                    del self._held[message.key]
+
+    def _connect(self) -> None:
+        """Connect to any worker; raises BrokerConnectionError."""
+        for path in self._paths():
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(CONNECT_SECONDS)
+            try:
+                connection.connect(str(path))
+            except OSError:
+                connection.close()
+                continue
+            connection.settimeout(None)
+            self._socket, self._at, self._avoided = connection, path, None
+            self.generation += 1
+            self._write(self._hello())
+            for name, places in self._rooms.items():
+                self._write(encode("ROOM", queue=name, places=places))
+            while self._unsent and self._write(self._unsent[0]):
+                self._unsent.popleft()
+            return
+        raise BrokerConnectionError(
+            f"no worker listens in {self.address}: start a worker of Task Executor on this host with "
+            f"TE_ACTORS_LISTEN={self.address}, or give the broker the directory of its sockets, worker='unix:/…'"
+        )
+
+    def _paths(self) -> list[Path]:
+        """Return the sockets of all workers, the last one first, and one that drains not at all."""
+        if self.address.is_socket():
+            return [self.address]
+        paths = [path for path in self.address.glob("*.sock") if path != self._avoided]
+        random.shuffle(paths)  # spreads the processes
+        return sorted(paths, key=lambda path: path != self._at)
+
+    def _hello(self) -> bytes:
+        return encode(
+            "HELLO",
+            protocol=PROTOCOL,
+            session=self.session_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            threads=self.threads,
+            actors=self._actors(),
+        )
+
+    def _write(self, frame: bytes) -> bool:
+        """Write a frame; returns False without a connection, which the reading thread renews."""
+        if self._socket is None:
+            return False
+        try:
+            self._socket.sendall(frame)
+        except OSError:
+            return False
+        return True
+
+    def _receive(self, frame: Mapping[str, Any]) -> None:
+        match frame["kind"]:
+            case "MESSAGE":
+                self._take(frame)
+            case "WELCOME":
+                self.endpoints = dict(frame["endpoints"])
+                for actor, reason in frame["refused"].items():
+                    log.error("actor %s cannot run: %s", actor, reason)
+                self._welcomed.set()
+            case "REFUSED":
+                log.error("the worker refuses this process: %s", frame["reason"])
+                raise OSError(frame["reason"])
+            case "DROP" | "ABORT" as kind:
+                self._stop(kind, self._held.get(_key(frame)))
+            case "WRITTEN" if not frame["is_written"]:
+                log.warning("the outcome of execution %s, attempt %s, came too late and changes nothing", *_key(frame))
+            case "DRAIN":
+                log.info("the worker at %s stops", self._at)
+                with self._lock:
+                    self._avoided = self._at
+                    self._leave_draining()
+
+    def _stop(self, kind: str, message: MessageInHand | None) -> None:
+        if message is not None and kind == "DROP":
+            self.give_back(message)
+        elif message is not None:
+            message.abort()
+
+    def _take(self, frame: Mapping[str, Any]) -> None:
+        try:
+            message = MessageInHand(frame, self, self.generation)
+        except DecodeError as error:
+            log.warning("cannot decode the message of execution %s: %s", frame["execution"], error)
+            failed = {"type": "dramatiq.errors.DecodeError", "message": str(error)}
+            execution, attempt = _key(frame)
+            with self._lock:
+                self._write(encode("FAILED", execution=execution, attempt=attempt, error=failed))
+            return
+        with self._lock:
+            self._held[message.key] = message
+        inbox = self._inboxes.get(frame["queue"])
+        if inbox is None or not self._rooms.get(frame["queue"]):
+            self.give_back(message)
+        else:
+            inbox.put(message)
+
+
+def _key(frame: Mapping[str, Any]) -> tuple[str, int]:
+    return frame["execution"], frame["attempt"]

@@ -1,0 +1,106 @@
+"""Messages of Dramatiq as inputs of jobs, and back."""
+
+import base64
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dramatiq.errors import DecodeError
+from dramatiq.message import Message
+
+MAX_NAME = 128
+_PLAIN = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_DIGEST_CHARACTERS = 8
+_FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
+DEFAULT_PRIORITY = 128
+
+
+@dataclass(frozen=True)
+class Job:
+    """Job of an endpoint: a message to be sent."""
+
+    endpoint: str
+    input: dict[str, Any]
+    key: str
+    delay_ms: int | None = None
+    priority: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the job as it follows an outcome."""
+        optional = {"delay_ms": self.delay_ms, "priority": self.priority}
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"endpoint": self.endpoint, "input": self.input, "key": self.key, **given}
+
+
+def endpoint_name(actor: str) -> str:
+    """Return the name of the endpoint of an actor, as the service names it: `send_mail` is `send-mail`."""
+    if _PLAIN.fullmatch(actor) and len(actor) <= MAX_NAME - _DIGEST_CHARACTERS - 1:
+        return actor.replace("_", "-")
+    digest = hashlib.sha256(actor.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    words = "-".join(re.findall(r"[a-z0-9]+", actor.lower()))[: MAX_NAME - _DIGEST_CHARACTERS - 1]
+    return "-".join(part for part in (words.strip("-"), digest) if part)
+
+
+def priority_of(priority: int) -> int:
+    """Return the priority of the service, where more is earlier, for Dramatiq's, where less is earlier."""
+    return DEFAULT_PRIORITY - min(max(priority, -127), DEFAULT_PRIORITY)
+
+
+def input_of(message: Any) -> dict[str, Any]:
+    """Return the input of a job for a message: its fields, or its bytes if the encoder does not write JSON."""
+    encoded: bytes = message.encode()
+    try:
+        fields = json.loads(encoded)
+    except ValueError:
+        fields = None
+    if isinstance(fields, dict) and fields.keys() == _FIELDS:
+        return fields
+    return {"encoded": base64.b64encode(encoded).decode()}
+
+
+def message_of(frame: Mapping[str, Any]) -> "Message[Any]":
+    """Return the message of a MESSAGE frame; raises DecodeError.
+
+    An input of other fields than a message's is the keyword arguments, as of a job that was created through the API.
+    """
+    given = frame.get("input")
+    if not isinstance(given, dict):
+        raise DecodeError("the arguments of the endpoint are not an object", repr(given).encode(), None)
+    if given.keys() == {"encoded"}:
+        message: Message[Any] = Message.decode(base64.b64decode(given["encoded"]))
+    else:
+        is_message = bool(given) and given.keys() <= _FIELDS and ("args" in given or "kwargs" in given)
+        fields = given if is_message else {"kwargs": given}
+        defaults = {
+            "queue_name": frame["queue"],
+            "actor_name": frame["actor"],
+            "args": [],
+            "kwargs": {},
+            "options": {},
+            "message_id": frame["execution"],
+            "message_timestamp": frame.get("timestamp") or int(time.time() * 1000),
+        }
+        message = Message.decode(json.dumps({**defaults, **fields}).encode())
+    last = frame.get("last_error") or {}
+    message.options.update(last.get("options") or {})
+    if last.get("traceback"):
+        message.options["traceback"] = last["traceback"]
+    return message
+
+
+def delay_of(message: Any, delay: int | None, logger: Any) -> int | None:
+    """Return the delay of a message in milliseconds, and take `eta` out of its options: the service waits for it."""
+    eta = message.options.pop("eta", None)
+    if delay is not None or eta is None:
+        return None if delay is None else max(0, int(delay))
+    now = int(time.time() * 1000)
+    if isinstance(eta, bool) or not isinstance(eta, (int, float)):
+        logger.warning(
+            "Invalid eta value for message %r: %r. Setting eta to current_millis().", message.message_id, eta
+        )
+        return None
+    return max(0, int(eta) - now)

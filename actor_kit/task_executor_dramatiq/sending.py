@@ -1,0 +1,215 @@
+"""Sending: jobs by the HTTP API, or by the SQL function te_enqueue, also in a transaction of the caller."""
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+from urllib.parse import urlencode, urlsplit
+
+from dramatiq.errors import BrokerConnectionError, BrokerError
+
+from task_executor_dramatiq.messages import Job
+
+MAX_BATCH = 1_000
+TIMEOUT_SECONDS = 30.0
+CLIENT_ERROR, SERVER_ERROR = 400, 500
+TE404 = "TE404"
+
+Execute = Callable[[str, tuple[Any, ...]], Any]
+"""Runs a statement with `%s` for its parameters, and returns its first row."""
+
+
+class SendError(BrokerError):
+    """The service has refused a message; the text says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)  # type: ignore[no-untyped-call]
+
+
+class UnknownActorError(SendError):
+    """No process has registered the actor yet."""
+
+
+class Sender(Protocol):
+    """Way to the service."""
+
+    def send(self, jobs: Sequence[Job]) -> None:
+        """Create jobs; raises SendError, UnknownActorError or BrokerConnectionError. A job that exists stays."""
+
+    def close(self) -> None:
+        """Close the connections of this thread."""
+
+
+class HttpSender:
+    """Sends by `POST /jobs`, or `POST /jobs/batch` for several; a connection for each thread."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        self._url = urlsplit(url)
+        self._key = key
+        self._local = threading.local()
+
+    def send(self, jobs: Sequence[Job]) -> None:
+        if len(jobs) == 1:
+            self.ask("POST", "/jobs", _body_of(jobs[0]))
+            return
+        for begin in range(0, len(jobs), MAX_BATCH):
+            part = jobs[begin : begin + MAX_BATCH]
+            answer = self.ask("POST", "/jobs/batch", {"jobs": [_body_of(job) for job in part]})
+            for result in answer.get("results", ()):
+                if error := result.get("error"):
+                    raise _refusal(error.get("code"), error.get("message"))
+
+    def ask(
+        self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None, *, patience: float = 0.0
+    ) -> dict[str, Any]:
+        """Send a request and return its answer; a request whose connection broke is sent once more."""
+        target = self._url.path.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        content = None if body is None else json.dumps(body).encode()
+        for is_last in (False, True):
+            connection = self._connection(TIMEOUT_SECONDS + patience)
+            try:
+                connection.request(method, target, content, headers)
+                answer = connection.getresponse()
+                text = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if is_last:
+                    raise BrokerConnectionError(f"{self._url.netloc} does not answer: {error}") from error
+            else:
+                return _answer(answer.status, text)
+        raise AssertionError
+
+    def close(self) -> None:
+        connection = self._local.__dict__.pop("connection", None)
+        if connection is not None:
+            connection.close()
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = self._local.__dict__.get("connection")
+        if connection is None:
+            kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
+            connection = self._local.connection = kind(self._url.netloc, timeout=timeout)
+        return connection
+
+
+class PostgresSender:
+    """Sends by te_enqueue, with psycopg 3 or 2; a connection for each thread, which commits each statement."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connect = _driver()
+        self._local = threading.local()
+
+    def send(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self.run(lambda execute, job=job: enqueue(execute, job))  # type: ignore[misc]
+
+    def run(self, work: Callable[[Execute], Any]) -> Any:
+        """Run statements; once more on a new connection if the connection broke."""
+        for is_last in (False, True):
+            try:
+                connection = self._local.__dict__.get("connection") or self._open()
+                return work(_execute_on(connection))
+            except SendError:
+                raise
+            except Exception as error:
+                is_broken = getattr(self._local.__dict__.get("connection"), "closed", True)
+                self.close()
+                if not is_broken or is_last:
+                    raise BrokerConnectionError(f"the database does not take the message: {error}") from error
+        raise AssertionError
+
+    def close(self) -> None:
+        connection = self._local.__dict__.pop("connection", None)
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> Any:
+        connection = self._local.connection = self._connect(self._url)
+        connection.autocommit = True
+        return connection
+
+
+ENQUEUE = """SELECT job_id, execution_id, is_new FROM te_enqueue(
+    endpoint => %s, input => CAST(%s AS jsonb), idempotency_key => %s, delay => %s * INTERVAL '1 millisecond',
+    name => %s, priority => %s)"""
+
+
+def enqueue(execute: Execute, job: Job) -> Any:
+    """Create a job by te_enqueue; raises SendError."""
+    parameters = (job.endpoint, json.dumps(job.input), job.key, job.delay_ms, job.key, job.priority)
+    try:
+        return execute(ENQUEUE, parameters)
+    except Exception as error:
+        source = getattr(error, "orig", error)
+        state = str(getattr(source, "sqlstate", None) or getattr(source, "pgcode", None) or "")
+        if state.startswith("TE4"):
+            kind = UnknownActorError if state == TE404 else SendError
+            raise kind(str(source).partition("\n")[0]) from error
+        raise
+
+
+def executing(connection: Any) -> Execute:
+    """Return the way to run a statement on a session or connection of SQLAlchemy, or a connection of DB-API or Django.
+
+    Raises TypeError for anything else.
+    """
+    if hasattr(connection, "exec_driver_sql"):
+        return lambda sql, parameters: connection.exec_driver_sql(sql, parameters).first()
+    if hasattr(connection, "get_bind"):
+        return lambda sql, parameters: connection.connection().exec_driver_sql(sql, parameters).first()
+    if hasattr(connection, "cursor"):
+        return _execute_on(connection)
+    raise TypeError(f"a session or connection of SQLAlchemy, psycopg or Django is needed, not {type(connection)!r}")
+
+
+def _execute_on(connection: Any) -> Execute:
+    def execute(sql: str, parameters: tuple[Any, ...]) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return cursor.fetchone()
+
+    return execute
+
+
+def _driver() -> Callable[[str], Any]:
+    try:
+        import psycopg  # noqa: PLC0415 - either driver will do
+    except ImportError:
+        try:
+            import psycopg2  # noqa: PLC0415
+        except ImportError:
+            raise ImportError("install psycopg: pip install 'task-executor-dramatiq[postgresql]'") from None
+        connect: Callable[[str], Any] = psycopg2.connect
+        return connect
+    return psycopg.connect
+
+
+def _body_of(job: Job) -> dict[str, Any]:
+    body: dict[str, Any] = {"endpoint": job.endpoint, "input": job.input, "idempotency_key": job.key, "name": job.key}
+    if job.priority is not None:
+        body["priority"] = job.priority
+    if job.delay_ms is None:
+        return body | {"trigger": "IMMEDIATE"}
+    return body | {"trigger": "DELAYED", "delay": f"{job.delay_ms}ms"}
+
+
+def _answer(status: int, text: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(text) if text else {}
+    except ValueError:
+        answer = {}
+    error = answer.get("error") or {}
+    if status >= SERVER_ERROR:
+        raise BrokerConnectionError(f"the service answered {status}: {error.get('message', '')}")
+    if status >= CLIENT_ERROR:
+        raise _refusal(error.get("code") or status, error.get("message") or "the request is refused")
+    found: dict[str, Any] = answer
+    return found
+
+
+def _refusal(code: Any, message: Any) -> SendError:
+    kind = UnknownActorError if code == "ENDPOINT_NOT_FOUND" else SendError
+    return kind(f"{code}: {message}")

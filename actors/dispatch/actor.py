@@ -1,0 +1,178 @@
+"""Actors: a message to a process of the user, which connects by itself, and its outcome."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from actors.dispatch.actor_link.frames import FrameKind
+from actors.dispatch.actor_link.hand import Hand, HandKey, ProcessLostError
+from actors.dispatch.actor_link.outcome import again_error, failed_error, following_jobs, result_of
+from actors.dispatch.actor_link.process_session import Session
+from actors.dispatch.actor_link.server import ActorServer
+from actors.dispatch.base import Dispatcher, Identity
+from actors.dispatch.network import Network
+from app.catalog.endpoints.actor_endpoints import endpoint_name
+from app.kernel.formats import numbered
+from app.queue.claiming.release import MIN_DEFERRAL_MS
+from app.queue.executions.execution_model import DeliveryError, NotSentError
+
+PATIENCE_SECONDS = 1.0  # for a place in a process
+UNSTARTED_SECONDS = 30.0  # for a thread of the process; then another process gets the message
+NO_WORKER_DEFERRAL_MS = 5_000
+
+
+class ActorDispatcher(Dispatcher):
+    """Gives messages to the processes that are connected to this worker."""
+
+    max_text_bytes = 262_144
+
+    def __init__(self, network: Network) -> None:
+        self._server = None if network.actors is None else ActorServer(network.actors)
+        if self._server is not None:
+            self._server.run(self._server.open())
+
+    async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+        """Give a message to a process with a free place, and wait for its outcome."""
+        if self._server is None:
+            reason = "this worker listens to no processes with actors: set TE_ACTORS_LISTEN"
+            raise NotSentError(reason, NO_WORKER_DEFERRAL_MS, is_noted=False)
+        endpoint = endpoint_name(spec["actor"])
+        session = await self._session_for(endpoint, identity)
+        hand = Hand(session, HandKey(identity.execution_id, identity.attempt), endpoint, spec["queue"])
+        processes = self._server.service.processes
+        session.take(hand)
+        processes.assigned[endpoint] += 1
+        try:
+            if not identity.permission.may_send():
+                raise NotSentError("its claim is no longer held, or it is too late")
+            session.send(FrameKind.MESSAGE, **_message(spec, identity))
+            return await self._outcome(hand, spec, identity)
+        finally:
+            session.leave(hand)
+            processes.assigned[endpoint] -= 1
+            self._server.freed.set()
+
+    async def _session_for(self, endpoint: str, identity: Identity) -> Session:
+        """Return a process with a free place, waiting for one if necessary."""
+        server = self._server
+        assert server is not None  # noqa: S101 - the caller has checked it
+        until = time.monotonic() + PATIENCE_SECONDS
+        has_waited = False
+        while (session := _freest(server.sessions.values(), endpoint)) is None:
+            left = until - time.monotonic()
+            if left <= 0 or server.is_draining:
+                raise NotSentError("no process with its actor was free", round(MIN_DEFERRAL_MS), is_noted=False)
+            has_waited = True
+            server.freed.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await server.freed.wait()
+            except TimeoutError:
+                continue
+        if has_waited:
+            identity.permission.begin()
+        return session
+
+    async def _outcome(self, hand: Hand, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+        """Wait for the start and the outcome; raises DeliveryError and NotSentError."""
+        timer = None
+        try:
+            await self._start(hand)
+            if hand.is_started and identity.soft_limit_ms is not None:
+                loop, soft_ms = asyncio.get_running_loop(), identity.soft_limit_ms
+                timer = loop.call_later(soft_ms / 1000, identity.permission.pass_soft_limit, soft_ms)
+            async with asyncio.timeout(spec["timeout_ms"] / 1000):
+                frame = await asyncio.shield(hand.outcome)
+        except TimeoutError:
+            hand.session.send(FrameKind.ABORT, **_named(hand))
+            raise _lost(
+                "TIMEOUT", f"did not end the actor within {spec['timeout_ms']} ms", hand, identity, spec
+            ) from None
+        except ProcessLostError:
+            raise _lost("PROCESS_LOST", "ended while it ran the actor", hand, identity, spec) from None
+        except asyncio.CancelledError:
+            hand.session.send(FrameKind.ABORT, **_named(hand))
+            if hand.is_started:
+                raise
+            raise NotSentError("it was stopped before its actor began") from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return self._read(frame, hand, identity)
+
+    async def _start(self, hand: Hand) -> None:
+        """Wait until the message has started or ended; take back a message that no thread begins."""
+        waits: list[asyncio.Future[Any]] = [hand.started, hand.outcome]
+        done, _ = await asyncio.wait(waits, timeout=UNSTARTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            hand.session.send(FrameKind.DROP, **_named(hand))  # answered by BACK, or by the STARTED that is on its way
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+
+    def _read(self, frame: Mapping[str, Any], hand: Hand, identity: Identity) -> dict[str, Any]:
+        """Return the output of a frame; raises DeliveryError, or NotSentError for a message that came back."""
+        kind = frame["kind"]
+        if kind == FrameKind.BACK:
+            raise NotSentError("its process gave it back", is_noted=False)
+        loop = asyncio.get_running_loop()
+        identity.permission.conclude_with(following_jobs(frame), partial(_written, loop, hand))
+        match kind:
+            case FrameKind.AGAIN:
+                raise again_error(frame)
+            case FrameKind.FAILED:
+                raise failed_error(frame)
+        return result_of(frame, self.max_text_bytes)
+
+    async def sweep(self, idle_seconds: float = 0.0) -> None:
+        """Do nothing: processes close their connections."""
+
+    def drain(self) -> None:
+        """Give no process a further message."""
+        if self._server is not None:
+            self._server.drain()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._server is not None:
+            await self._server.close()
+
+
+def _freest(sessions: Any, endpoint: str) -> Session | None:
+    """Return the connected process with the most free places; None if all are full."""
+    open_ = [each for each in sessions if each.transport is not None and each.places.free(endpoint)]
+    return max(open_, key=lambda each: each.places.free(endpoint), default=None)
+
+
+def _message(spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+    return {
+        "execution": identity.execution_id,
+        "attempt": identity.attempt,
+        "actor": spec["actor"],
+        "queue": spec["queue"],
+        "input": spec["arguments"],
+        "last_error": {name: identity.history.last_error.get(name) for name in ("options", "traceback")},
+        "timestamp": round(identity.scheduled_at.timestamp() * 1000),
+        "timeout_ms": spec["timeout_ms"],
+        "traceparent": identity.traceparent,
+    }
+
+
+def _named(hand: Hand) -> dict[str, Any]:
+    return {"execution": hand.key.execution_id, "attempt": hand.key.attempt}
+
+
+def _written(loop: asyncio.AbstractEventLoop, hand: Hand, is_written: bool) -> None:
+    """Report to the process, from any thread, whether its outcome is stored."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(partial(hand.session.send, FrameKind.WRITTEN, **_named(hand), is_written=is_written))
+
+
+def _lost(type_: str, event: str, hand: Hand, identity: Identity, spec: Mapping[str, Any]) -> DeliveryError:
+    """Return the error of an attempt without an outcome: the last of `max_lost` is final."""
+    lost, message = identity.history.lost + 1, f"process {hand.session.shown_pid} on {hand.session.host} {event}"
+    if lost < spec["max_lost"]:
+        return DeliveryError(type_, message, may_have_been_delivered=True, again_ms=0)
+    message += f"; {numbered(lost, 'attempt')} without an outcome, and max_lost allows no more"
+    return DeliveryError("WORKER_LOST", message, permanent=True, may_have_been_delivered=True)

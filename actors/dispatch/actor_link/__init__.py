@@ -1,0 +1,1 @@
+"""Connections of the processes that run actors: frames, sessions and the server of a worker process."""

@@ -1,0 +1,86 @@
+"""Outcomes that processes report, as results, errors and jobs; a frame may hold anything."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from actors.dispatch.actor_link.frames import FrameKind
+from app.queue.executions.execution_model import DeliveryError, FollowingJob
+from schema.job_bounds import MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY, MAX_PRIORITY
+
+MAX_RESULT_BYTES = 262_144
+MAX_TYPE_CHARACTERS = 200
+MAX_TRACEBACK_CHARACTERS = 16_384
+MAX_OPTIONS_BYTES = 16_384
+MAX_CAUSES = 10
+MAX_FOLLOWING = 10_000
+
+
+def result_of(frame: Mapping[str, Any], max_bytes: int = MAX_RESULT_BYTES) -> dict[str, Any]:
+    """Return the output of a DONE; raises DeliveryError for a result that is too large."""
+    if frame["kind"] != FrameKind.DONE:
+        raise DeliveryError("INTERNAL_ERROR", f"the process sent {frame['kind']!r} as an outcome", permanent=True)
+    output: dict[str, Any] = {"skipped": True} if frame.get("skipped") is True else {}
+    if "result" in frame:
+        size = len(json.dumps(frame["result"]).encode())
+        if size > max_bytes:
+            message = f"the result has {size} bytes; at most {max_bytes} are stored: use a results backend of your own"
+            raise DeliveryError("RESULT_TOO_LARGE", message, permanent=True)
+        output["body"] = frame["result"]
+    return output
+
+
+def again_error(frame: Mapping[str, Any]) -> DeliveryError:
+    """Return the error of an AGAIN, which asks for another attempt."""
+    delay = frame.get("delay_ms")
+    again_ms = min(max(0, delay), MAX_DELAY_MS) if isinstance(delay, int) else 0
+    return _error(frame.get("error"), permanent=False, again_ms=again_ms)
+
+
+def failed_error(frame: Mapping[str, Any]) -> DeliveryError:
+    """Return the error of a FAILED, which is final."""
+    return _error(frame.get("error"), permanent=True, again_ms=None)
+
+
+def following_jobs(frame: Mapping[str, Any]) -> tuple[FollowingJob, ...]:
+    """Return the jobs that the process enqueued after the actor; raises DeliveryError for a malformed one."""
+    then = frame.get("then")
+    if not then:
+        return ()
+    if not isinstance(then, list) or len(then) > MAX_FOLLOWING:
+        raise DeliveryError("THEN_REFUSED", f"`then` is a list of at most {MAX_FOLLOWING} jobs", permanent=True)
+    return tuple(_following(each) for each in then)
+
+
+def _following(job: Any) -> FollowingJob:
+    match job:
+        case {"endpoint": str(endpoint), "input": dict(input_), "key": str(key)} if len(key) <= MAX_IDEMPOTENCY_KEY:
+            return FollowingJob(
+                endpoint,
+                input_,
+                key,
+                _bounded(job.get("delay_ms"), MAX_DELAY_MS),
+                _bounded(job.get("priority"), MAX_PRIORITY),
+            )
+    message = "a following job has `endpoint`, `input` and `key`"
+    raise DeliveryError("THEN_REFUSED", message, permanent=True)
+
+
+def _bounded(value: Any, maximum: int) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return min(max(0, value), maximum)
+
+
+def _error(told: Any, *, permanent: bool, again_ms: int | None) -> DeliveryError:
+    told = told if isinstance(told, dict) else {}
+    extra: dict[str, object] = {}
+    if isinstance(told.get("traceback"), str):
+        extra["traceback"] = told["traceback"][-MAX_TRACEBACK_CHARACTERS:]
+    if isinstance(told.get("causes"), list):
+        extra["causes"] = [str(each)[:MAX_TYPE_CHARACTERS] for each in told["causes"][:MAX_CAUSES]]
+    options = told.get("options")
+    if isinstance(options, dict) and len(json.dumps(options)) <= MAX_OPTIONS_BYTES:
+        extra["options"] = options
+    type_ = str(told.get("type") or "UNKNOWN")[:MAX_TYPE_CHARACTERS]
+    return DeliveryError(type_, str(told.get("message") or ""), permanent=permanent, again_ms=again_ms, extra=extra)

@@ -1,0 +1,147 @@
+"""Session of one process that runs actors: its places, its messages, and its connection, which may be replaced."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from actors.dispatch.actor_link.frames import FrameKind, encode
+from actors.dispatch.actor_link.hand import Hand, HandKey
+from brokers.sharing.actor_places import ActorPlaces
+
+RETURN_SECONDS = 5.0  # in which a process with a broken connection may connect again
+LOOK_SECONDS = 0.05  # between two looks at the process
+QUICK_SECONDS = 0.25  # a process with quicker actors gets twice as many messages as it has threads
+_WEIGHT = 0.2  # of the latest message in the mean duration
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+class Session:
+    """One process, by the id that it chose; belongs to the event loop."""
+
+    def __init__(self, session_id: str, hello: Mapping[str, Any], pid: int | None) -> None:
+        self.session_id = session_id
+        self.host = str(hello.get("host") or "")[:255]
+        self.pid = pid
+        self.shown_pid = hello.get("pid")
+        self.connected_at = time.time()
+        self.places = ActorPlaces()
+        self.actors: tuple[Mapping[str, Any], ...] = ()
+        self.hands: dict[HandKey, Hand] = {}
+        self.transport: asyncio.Transport | None = None
+        self.returned = asyncio.Event()
+        self.is_draining = False
+        self._threads = 1
+        self._mean_seconds = 0.0
+        self._started_at: dict[HandKey, float] = {}
+
+    def describe(self, hello: Mapping[str, Any]) -> None:
+        """Apply the number of threads and the actors of a HELLO."""
+        threads = hello.get("threads")
+        self._threads = threads if isinstance(threads, int) and threads > 0 else 1
+        actors = hello.get("actors")
+        self.actors = tuple(each for each in actors if isinstance(each, dict)) if isinstance(actors, list) else ()
+        self._count_places()
+
+    def serve(self, endpoints: Mapping[str, str]) -> None:
+        """Set the endpoints of the registered actors."""
+        queues = {str(each.get("name")): str(each.get("queue") or "default") for each in self.actors}
+        self.places.endpoints = {endpoint: queues[actor] for actor, endpoint in endpoints.items() if actor in queues}
+
+    def set_room(self, frame: Mapping[str, Any]) -> None:
+        """Apply a ROOM: the process holds at most so many messages of a queue."""
+        queue, places = str(frame.get("queue")), frame.get("places")
+        wanted = places if isinstance(places, int) and places > 0 else 0
+        self.places.by_queue = {**self.places.by_queue, queue: wanted}
+
+    def send(self, kind: FrameKind, **fields: Any) -> None:
+        """Send a frame; nothing without a connection."""
+        if self.transport is not None:
+            self.transport.write(encode(kind, **fields))
+
+    def take(self, hand: Hand) -> None:
+        """Give a message a place."""
+        self.hands[hand.key] = hand
+        self.places.take(hand.queue)
+
+    def leave(self, hand: Hand) -> None:
+        """Free the place of a message."""
+        if self.hands.get(hand.key) is hand:
+            del self.hands[hand.key]
+        started_at = self._started_at.pop(hand.key, None)
+        if started_at is not None:
+            took = time.monotonic() - started_at
+            self._mean_seconds += _WEIGHT * (took - self._mean_seconds)
+            self._count_places()
+        self.places.give_back(hand.queue)
+
+    def started(self, key: HandKey) -> None:
+        """Note the start of a message."""
+        hand = self.hands.get(key)
+        if hand is not None and not hand.is_started:
+            self._started_at[key] = time.monotonic()
+            hand.start()
+
+    def connect(self, transport: asyncio.Transport) -> None:
+        """Use a connection from now on."""
+        self.transport = transport
+        self.returned.set()
+
+    def disconnect(self) -> None:
+        """Take back all messages that were not started: the process drops them, too."""
+        self.transport = None
+        self.returned.clear()
+        for hand in [*self.hands.values()]:
+            if not hand.is_started:
+                hand.come_back()
+
+    async def wait_for_return(self) -> None:
+        """Wait until the process has connected again, or has ended, or the time is over; then lose its messages."""
+        until = time.monotonic() + RETURN_SECONDS
+        while not self.returned.is_set() and time.monotonic() < until and self.hands and not self._has_ended():
+            # The kernel reports no end of a process that is not a child.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self.returned.wait()
+        if self.transport is None:
+            for hand in [*self.hands.values()]:
+                hand.lose()
+
+    def _has_ended(self) -> bool:
+        """Return whether the process is gone; a zombie runs nothing."""
+        if self.pid is None:
+            return False
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return not Path("/proc/self").exists() or not Path(f"/proc/{self.pid}").exists()
+        return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
+
+    def _count_places(self) -> None:
+        is_quick = self._mean_seconds < QUICK_SECONDS
+        self.places.total = 0 if self.is_draining else self._threads * (2 if is_quick else 1)
+
+    def drain(self) -> None:
+        """Give the process no further messages."""
+        self.is_draining = True
+        self._count_places()
+
+
+def peer_of(transport: asyncio.BaseTransport) -> tuple[int | None, int | None]:
+    """Return pid and user id of the process behind a Unix socket; None where the system does not tell."""
+    peer = transport.get_extra_info("socket")
+    option = getattr(socket, "SO_PEERCRED", None)
+    if peer is None or option is None:
+        return None, None
+    pid, uid, _ = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+    return (pid or None), uid
+
+
+def is_allowed(uid: int | None) -> bool:
+    """Return whether a user may run actors here: the user of the worker, and root."""
+    return uid is None or uid in {0, os.geteuid()}

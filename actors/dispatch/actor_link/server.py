@@ -1,0 +1,235 @@
+"""Server of a worker process for the processes that run actors: a Unix socket of its own in a directory."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.hand import HandKey
+from actors.dispatch.actor_link.process_session import Session, is_allowed, peer_of
+from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Call
+from brokers.sharing.actor_places import ActorProcesses
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".sock"
+RETRY_SECONDS = 1.0  # between two registrations while the database does not answer, and before the second socket
+MAX_RETRY_SECONDS = 30.0
+_OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
+
+
+@dataclass(frozen=True, slots=True)
+class ActorService:
+    """Parts of the worker process that the server needs; the functions block, so they run on threads."""
+
+    directory: Path
+    worker_id: str
+    processes: ActorProcesses
+    register: Callable[[Sequence[Mapping[str, Any]]], RegisteredActors]
+    """Registers actors as endpoints; raises UnavailableError."""
+    wake: Call
+    """Lets the consumers claim: there are more places."""
+
+
+class ActorServer:
+    """Accepts processes and keeps their sessions; belongs to the event loop."""
+
+    def __init__(self, service: ActorService) -> None:
+        self.service = service
+        self.sessions: dict[str, Session] = {}
+        self._server: asyncio.AbstractServer | None = None
+        self._tasks = set[asyncio.Task[None]]()
+        self._path = service.directory / f"{service.worker_id}{SUFFIX}"
+        self.is_draining = False
+        self.freed = asyncio.Event()
+
+    async def open(self) -> None:
+        """Listen; tries again while the socket cannot be created."""
+        loop, rest = asyncio.get_running_loop(), RETRY_SECONDS
+        while True:
+            try:
+                self.service.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                remove_left_sockets(self.service.directory)
+                self._server = await loop.create_unix_server(lambda: Connection(self), path=str(self._path))
+                self._path.chmod(0o600)
+                break
+            except OSError as error:
+                log.warning(
+                    "cannot listen for processes with actors at %s: %s; retrying in %.0f s", self._path, error, rest
+                )
+                await asyncio.sleep(rest)
+                rest = min(2 * rest, MAX_RETRY_SECONDS)
+        log.info("listening for processes with actors at %s", self._path)
+
+    async def close(self) -> None:
+        """Close the socket and all connections."""
+        if self._server is not None:
+            self._server.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+        for session in self.sessions.values():
+            if session.transport is not None:
+                session.transport.close()
+
+    def drain(self) -> None:
+        """Let processes look for another worker; their messages go on here."""
+        self.is_draining = True
+        for session in self.sessions.values():
+            session.drain()
+            session.send(FrameKind.DRAIN)
+
+    def run(self, work: Any) -> None:
+        """Run a coroutine of the server, and keep it from being collected."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def session_of(self, hello: Mapping[str, Any], transport: asyncio.Transport) -> Session:
+        """Return the session of a HELLO, with its new connection."""
+        session_id = str(hello.get("session"))[:64]
+        session = self.sessions.get(session_id)
+        if session is None:
+            pid, _ = peer_of(transport)
+            session = self.sessions[session_id] = Session(session_id, hello, pid)
+        session.connect(transport)
+        if self.is_draining:
+            session.drain()
+        session.describe(hello)
+        return session
+
+    async def welcome(self, session: Session) -> None:
+        """Register the actors of a process, and let it work."""
+        service = self.service
+        while True:
+            try:
+                found = await asyncio.to_thread(service.register, session.actors)
+                break
+            except UnavailableError as error:
+                log.warning("cannot register the actors of process %s: %s; retrying", session.shown_pid, error.message)
+                await asyncio.sleep(RETRY_SECONDS)
+        if session.transport is None:
+            return
+        session.serve(found.endpoints)
+        service.processes.add(session.places)
+        for actor, reason in found.refused.items():
+            log.warning("actor %s of process %s has no endpoint: %s", actor, session.shown_pid, reason)
+        session.send(
+            FrameKind.WELCOME,
+            protocol=PROTOCOL,
+            worker=service.worker_id,
+            endpoints=found.endpoints,
+            refused=found.refused,
+            sessions=len(self.sessions),
+        )
+        self.report_room()
+
+    def report_room(self) -> None:
+        """Let waiting deliveries and consumers look for places again."""
+        self.freed.set()
+        self.service.wake()
+
+    def ended(self, session: Session, frame: Mapping[str, Any]) -> None:
+        """Pass on an outcome; the outcome of an attempt that this worker does not hold changes nothing."""
+        key = _key(frame)
+        hand = session.hands.get(key)
+        if hand is not None and hand.end(frame):
+            return
+        if frame["kind"] != FrameKind.BACK:
+            log.warning(
+                "late outcome %s of execution %s, attempt %s: its claim was lost, and it changes nothing",
+                frame["kind"],
+                *key,
+            )
+            session.send(FrameKind.WRITTEN, execution=key.execution_id, attempt=key.attempt, is_written=False)
+
+    def lost(self, session: Session) -> None:
+        """Handle a broken connection."""
+        session.disconnect()
+        self.service.processes.remove(session.places)
+        self.run(self._forget(session))
+
+    async def _forget(self, session: Session) -> None:
+        await session.wait_for_return()
+        if session.transport is None and self.sessions.get(session.session_id) is session:
+            del self.sessions[session.session_id]
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a process."""
+
+    def __init__(self, server: ActorServer) -> None:
+        self._server = server
+        self._reader = FrameReader()
+        self._session: Session | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
+        _, uid = peer_of(transport)
+        if not is_allowed(uid):
+            self._refuse(f"user {uid} may not run actors: start the process as the user of the worker")
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._reader.feed(data):
+                self._receive(frame)
+        except FrameError as error:
+            self._refuse(str(error))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        session = self._session
+        if session is not None and session.transport is self._transport:
+            self._server.lost(session)
+
+    def _receive(self, frame: Mapping[str, Any]) -> None:
+        kind, session = frame["kind"], self._session
+        if kind == FrameKind.HELLO:
+            self._hello(frame)
+        elif session is None:
+            raise FrameError("the first frame is HELLO")
+        elif kind in _OUTCOMES:
+            self._server.ended(session, frame)
+        elif kind == FrameKind.STARTED:
+            session.started(_key(frame))
+        elif kind == FrameKind.ROOM:
+            session.set_room(frame)
+            self._server.report_room()
+        elif kind == FrameKind.DRAIN:
+            session.drain()
+
+    def _hello(self, frame: Mapping[str, Any]) -> None:
+        if frame.get("protocol") != PROTOCOL:
+            self._refuse(f"the worker speaks protocol {PROTOCOL}: install the matching task-executor-dramatiq")
+            return
+        self._session = self._server.session_of(frame, cast("asyncio.Transport", self._transport))
+        self._server.run(self._server.welcome(self._session))
+
+    def _refuse(self, reason: str) -> None:
+        if self._transport is not None:
+            self._transport.write(encode(FrameKind.REFUSED, reason=reason))
+            self._transport.close()
+
+
+def _key(frame: Mapping[str, Any]) -> HandKey:
+    execution_id, attempt = frame.get("execution"), frame.get("attempt")
+    if not isinstance(execution_id, str) or not isinstance(attempt, int):
+        raise FrameError("`execution` is a text and `attempt` a number")
+    return HandKey(execution_id, attempt)
+
+
+def remove_left_sockets(directory: Path) -> None:
+    """Remove the sockets of dead workers: nothing listens there any more."""
+    for path in directory.glob(f"*{SUFFIX}"):
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.settimeout(1.0)
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink()

@@ -1,0 +1,126 @@
+"""Registration of actors: each actor that a process of the user serves is an endpoint.
+
+A changed option makes a new version, as a request does; equal options change nothing and write nothing.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.endpoint_rows import EndpointDefinition
+from app.kernel.audit import Actor
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError, PreconditionFailedError, TaskExecutorError, UnavailableError
+from app.kernel.sql import statement
+from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
+from schema.job_bounds import MAX_NAME, MAX_PRIORITY
+from schema.states import EndpointType
+
+REGISTRAR = Actor(name="actors")
+# Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome.
+OUTCOME_MS = 30_000
+DEFAULT_TIME_LIMIT_MS = 600_000
+# The reclaim of stuck attempts reads the time limit of the actor, so no setting bounds it.
+UNBOUNDED_MS = 2 * MAX_TIMEOUT_MS
+
+_PLAIN = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_DIGEST_CHARACTERS = 8
+# The code of the actor decides about its retries. This policy is for attempts whose process was lost.
+_POLICY = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms": 1000, "max_delay_ms": 1000}
+
+KNOWN = statement(
+    "actors.known",
+    """
+    SELECT name, endpoint_type, spec FROM endpoints
+     WHERE name = ANY (CAST(:names AS TEXT[])) AND deleted_at IS NULL
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredActors:
+    """Endpoints by the name of their actor, and the reasons why other actors have none."""
+
+    endpoints: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def endpoint_name(actor: str) -> str:
+    """Return the name of the endpoint of an actor: `send_mail` is `send-mail`; other spellings end with a digest."""
+    if _PLAIN.fullmatch(actor) and len(actor) <= MAX_NAME - _DIGEST_CHARACTERS - 1:
+        return actor.replace("_", "-")
+    digest = hashlib.sha256(actor.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    words = "-".join(re.findall(r"[a-z0-9]+", actor.lower()))[: MAX_NAME - _DIGEST_CHARACTERS - 1]
+    return "-".join(part for part in (words.strip("-"), digest) if part)
+
+
+def register(database: Database, actors: Sequence[Mapping[str, Any]]) -> RegisteredActors:
+    """Register actors, each with its `name`, `queue`, and `options` of Dramatiq; one refused actor stops no other.
+
+    Raises UnavailableError.
+    """
+    found = RegisteredActors()
+    names = {str(each.get("name")): endpoint_name(str(each.get("name"))) for each in actors}
+    known = {row.name: row for row in database.fetch(KNOWN, {"names": sorted(set(names.values()))})}
+    for each in actors:
+        actor = str(each.get("name"))
+        try:
+            _register(database, actor, names[actor], each, known.get(names[actor]))
+        except UnavailableError:
+            raise
+        except TaskExecutorError as error:
+            found.refused[actor] = error.message
+        else:
+            found.endpoints[actor] = names[actor]
+    return found
+
+
+def spec_of(actor: str, queue: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of an actor with Dramatiq's options `time_limit` and `max_lost`, in milliseconds."""
+    limit = options.get("time_limit", DEFAULT_TIME_LIMIT_MS)
+    timeout = MAX_TIMEOUT_MS if not _is_number(limit) else min(int(limit) + OUTCOME_MS, MAX_TIMEOUT_MS)
+    spec: dict[str, Any] = {"actor": actor, "queue": queue, "timeout_ms": max(1, timeout)}
+    return spec | {name: options[name] for name in ("max_lost", "soft_timeout_ms") if options.get(name) is not None}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value < MAX_TIMEOUT_MS
+
+
+def _register(database: Database, actor: str, name: str, given: Mapping[str, Any], known: Row[Any] | None) -> None:
+    spec = spec_of(actor, str(given.get("queue") or "default"), given.get("options") or {})
+    if known is not None:
+        if known.endpoint_type != EndpointType.ACTOR or known.spec.get("actor") != actor:
+            raise ConflictError(
+                f"The endpoint {name!r} exists and is not the actor {actor!r}. Give the actor another `actor_name`."
+            )
+        # Fields that a request has added stay.
+        spec = {**known.spec, **spec}
+        if spec == known.spec:
+            return
+    _store(database, name, spec, given.get("options") or {}, is_new=known is None)
+
+
+def _store(database: Database, name: str, spec: Mapping[str, Any], options: Mapping[str, Any], *, is_new: bool) -> None:
+    definition = EndpointDefinition(
+        type=EndpointType.ACTOR, payload_spec=None, config=None, spec=spec, retry_policy=_POLICY
+    )
+    change = AuditedChange(REGISTRAR)
+    if is_new:
+        priority = options.get("priority")
+        flow = {"priority": min(max(priority, 0), MAX_PRIORITY)} if isinstance(priority, int) else {}
+        try:
+            versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=UNBOUNDED_MS)
+        except ConflictError:
+            return  # another process has registered it concurrently
+        return
+    try:
+        versions.replace(database, name, definition, change, stuck_timeout_ms=UNBOUNDED_MS)
+    except PreconditionFailedError as error:
+        raise UnavailableError("The endpoint is being changed concurrently. Retry later.") from error

@@ -1,0 +1,123 @@
+"""Places for messages in the processes that run actors, and the rule that claims no more executions than places."""
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from app.queue.claiming.admission import NOTHING_OPENED, OPEN, AdmissionRule, Opened, Room
+from app.queue.claiming.partition import Partition
+from brokers.sharing.fair_shares import Shares
+
+ASK_SECONDS = 30.0  # until an endpoint without a process is asked about again; a new process opens it at once
+
+
+@dataclass(eq=False, slots=True)
+class ActorPlaces:
+    """Places of one connected process: up to `total` messages, and up to `by_queue` of each Dramatiq queue.
+
+    The delivery loop writes it, and consumers read it: a number may be a moment old, so a delivery may have to wait.
+    """
+
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    """Dramatiq queue by the endpoint of each actor of the process."""
+    total: int = 0
+    by_queue: Mapping[str, int] = field(default_factory=dict)
+    held: Counter[str] = field(default_factory=Counter)
+    """Messages in the process, by queue."""
+    held_count: int = 0
+
+    def free(self, endpoint: str) -> int:
+        """Return the number of further messages for an endpoint that the process takes now."""
+        queue = self.endpoints.get(endpoint)
+        if queue is None:
+            return 0
+        return max(0, min(self.total - self.held_count, self.by_queue.get(queue, 0) - self.held[queue]))
+
+    def take(self, queue: str) -> None:
+        """Count a message that goes to the process."""
+        self.held[queue] += 1
+        self.held_count += 1
+
+    def give_back(self, queue: str) -> None:
+        """Count a message that has left the process."""
+        self.held[queue] -= 1
+        self.held_count -= 1
+
+
+class ActorProcesses:
+    """The connected processes of a worker; `change` is another object after each change of their endpoints."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._all: tuple[ActorPlaces, ...] = ()
+        self.assigned = Counter[str]()  # messages in the processes, by endpoint
+        self.change = object()
+
+    def all(self) -> Collection[ActorPlaces]:
+        """Return the places of all connected processes."""
+        return self._all
+
+    def serving(self, endpoint: str) -> list[ActorPlaces]:
+        """Return the places of the processes that have the actor of an endpoint."""
+        return [each for each in self._all if endpoint in each.endpoints]
+
+    def add(self, places: ActorPlaces) -> None:
+        """Add a process, or apply its changed endpoints."""
+        with self._lock:
+            if places not in self._all:
+                self._all = (*self._all, places)
+            self.change = object()
+
+    def remove(self, places: ActorPlaces) -> None:
+        """Remove a process."""
+        with self._lock:
+            self._all = tuple(each for each in self._all if each is not places)
+            self.change = object()
+
+    def room(self, endpoint: str, slots: Mapping[str, int]) -> int | None:
+        """Return how many executions of an endpoint may be claimed; None if no process has its actor.
+
+        `slots` are claims and reservations by endpoint. Claims that are in no process yet will take places, too.
+        """
+        serving = self.serving(endpoint)
+        if not serving:
+            return None
+        sharing = set(chain.from_iterable(each.endpoints for each in serving))
+        on_the_way = sum(max(0, slots.get(each, 0) - self.assigned[each]) for each in sharing)
+        return max(0, sum(each.free(endpoint) for each in serving) - on_the_way)
+
+
+class ActorAdmission(AdmissionRule):
+    """Admits as many executions of an actor as the connected processes have places.
+
+    In the queue of actors an endpoint without a process is closed. In other queues, to which a route leads, such an
+    endpoint may be of another type, so it is open, and its dispatcher releases the execution.
+    """
+
+    def __init__(self, processes: ActorProcesses, shares: Shares, is_actor_queue: bool) -> None:
+        self._processes = processes
+        self._shares = shares
+        self._is_actor_queue = is_actor_queue
+        self._closed = set[str]()
+        self._seen: object = None
+
+    def begin(self, now: float) -> Opened:
+        """Return the endpoints whose first process has connected."""
+        if not self._closed or self._seen is self._processes.change:
+            return NOTHING_OPENED
+        self._seen = self._processes.change
+        opened = {endpoint for endpoint in self._closed if self._processes.serving(endpoint)}
+        self._closed -= opened
+        return Opened(opened)
+
+    def room(self, partition: Partition, now: float) -> Room:
+        """Return the places for the actor of a partition's endpoint."""
+        room = self._processes.room(partition.endpoint, self._shares.slots)
+        if room is not None:
+            return Room(room)
+        if not self._is_actor_queue:
+            return OPEN
+        self._closed.add(partition.endpoint)
+        return Room(0, now + ASK_SECONDS, of_endpoint=True)

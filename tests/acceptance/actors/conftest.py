@@ -1,0 +1,86 @@
+"""Fixtures: a worker that listens to actors, processes of a user, and a broker that sends."""
+
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import dramatiq
+import pytest
+
+from app.dev.process.child import Child
+from app.dev.stack.runner import Stack
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+
+
+class User:
+    """A user of actors: the broker and the module of the tests, and processes that run them."""
+
+    def __init__(self, stack: Stack, database_url: str, folder: Path) -> None:
+        self.stack = stack
+        self.sockets = Path(tempfile.mkdtemp(prefix="te-"))  # short: a path of a socket is
+        self.effects = folder / "effects"
+        self._folder = folder
+        self._children: list[Child] = []
+        self.env = {
+            "BROKER_URL": database_url,
+            "EFFECTS": str(self.effects),
+            "TASK_EXECUTOR_ACTORS": f"unix:{self.sockets}",
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "actor_kit"), str(HERE)]),
+            "PATH": os.environ["PATH"],
+            "dramatiq_restart_delay": "200",
+        }
+
+    def worker(self, **env: str) -> Child:
+        """Start a worker that listens to actors."""
+        child = self.stack.worker(TE_ACTORS_LISTEN=str(self.sockets), **env)
+        self.stack.wait_for_line(child, "listening for processes with actors")
+        return child
+
+    def process(
+        self, *options: str, module: str = "user_tasks", threads: int = 4, processes: int = 1, **env: str
+    ) -> Child:
+        """Start `dramatiq` with a module of a user."""
+        command = [sys.executable, "-m", "dramatiq", module, "-p", str(processes), "-t", str(threads), *options]
+        number = len(self._children) + 1
+        log = self._folder / f"user-{number}.log"
+        child = Child(f"user-{number}", command, log=log, env={**self.env, **env}, cwd=self._folder)
+        self._children.append(child)
+        child.start()
+        return child
+
+    def lines(self) -> list[str]:
+        """Return the effects of the actors so far."""
+        return self.effects.read_text().splitlines() if self.effects.exists() else []
+
+    def stop(self) -> None:
+        for child in self._children:
+            child.kill()
+        shutil.rmtree(self.sockets, ignore_errors=True)
+
+
+@pytest.fixture
+def user(stack: Stack, database_url: str, tmp_path: Path) -> Iterator[User]:
+    user = User(stack, database_url, tmp_path)
+    yield user
+    user.stop()
+
+
+@pytest.fixture
+def tasks(user: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The user's module in this process, which sends."""
+    for name in ("BROKER_URL", "EFFECTS", "TASK_EXECUTOR_ACTORS"):
+        monkeypatch.setenv(name, user.env[name])
+    monkeypatch.syspath_prepend(str(HERE))
+    sys.modules.pop("user_tasks", None)
+    user_tasks = importlib.import_module("user_tasks")
+    yield user_tasks
+    user_tasks.broker.close()
+    sys.modules.pop("user_tasks", None)
+    dramatiq.set_broker(None)

@@ -1,0 +1,132 @@
+"""Actors of a user in real processes: `dramatiq user_tasks` over the kit, a worker, PostgreSQL."""
+
+from typing import Any
+
+import dramatiq
+import psycopg
+import pytest
+from dramatiq.results import ResultFailure
+from sqlalchemy import create_engine, text
+
+from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
+from schema.url import database_url as parse_url
+from tests import rows
+from tests.acceptance.actors.conftest import User
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
+
+
+def executions_of(database: Database, endpoint: str) -> list[Any]:
+    found = text("SELECT * FROM executions WHERE endpoint = :endpoint ORDER BY created_at")
+    return list(database.fetch(found, {"endpoint": endpoint}))
+
+
+def endpoints(database: Database) -> set[str]:
+    return {row.name for row in database.fetch(text("SELECT name FROM endpoints"))}
+
+
+@pytest.fixture
+def running(user: User, database: Database) -> User:
+    """A user with a web process, a worker, a scheduler and one process of actors, which has registered them."""
+    user.stack.web()
+    user.stack.scheduler()
+    user.worker()
+    user.process()
+    eventually(lambda: endpoints(database) >= {"note", "other"}, what="the registration")
+    return user
+
+
+def test_messages_run_once_and_are_executions(running: User, tasks: Any, database: Database) -> None:
+    message = tasks.note.send("a", 1, named=True)
+    eventually(lambda: running.lines() == ["note a 1 named=True"])
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    (execution,) = executions_of(database, "note")
+    assert (execution.idempotency_key, execution.queue, execution.attempt_count) == (message.message_id, "actor", 1)
+
+
+def test_delay_is_kept_by_the_service(running: User, tasks: Any, database: Database) -> None:
+    tasks.note.send_with_options(args=("late",), delay=300)
+    tasks.note.send("now")
+    eventually(lambda: running.lines() == ["note now", "note late"])
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
+    late = next(each for each in executions_of(database, "note") if each.run_at > each.created_at)
+    assert late.started_at >= late.run_at
+
+
+def test_retries_of_dramatiq_are_attempts_of_one_execution(running: User, tasks: Any, database: Database) -> None:
+    tasks.succeed_at_third.send("x")
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    (execution,) = executions_of(database, "succeed-at-third")
+    assert execution.attempt_count == 3
+    errors = [each.error for each in rows.attempts(database, execution.execution_id)[:2]]
+    assert [error["type"] for error in errors] == ["ValueError", "ValueError"]
+    assert [error["options"]["retries"] for error in errors] == [1, 2]
+    assert "succeed_at_third" in errors[0]["traceback"]
+
+
+def test_exhausted_retries_become_one_dead_letter_with_its_cause(running: User, tasks: Any, database: Database) -> None:
+    tasks.always_fail.send("y")
+    letters = text("SELECT error_type FROM dead_letters")
+    eventually(lambda: [row.error_type for row in database.fetch(letters)] == ["ValueError"])
+    assert running.lines() == ["fail y"] * 3
+    (execution,) = executions_of(database, "always-fail")
+    last = rows.attempts(database, execution.execution_id)[-1].error
+    assert (last["retryable"], last["causes"]) == (False, ["KeyError: 'inner'"])
+
+
+def test_expected_exception_is_not_retried(running: User, tasks: Any, database: Database) -> None:
+    tasks.throw.send("z")
+    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
+    assert running.lines() == ["throw z"]
+    (execution,) = executions_of(database, "throw")
+    assert rows.attempts(database, execution.execution_id)[0].error["type"] == "user_tasks.NotAgainError"
+
+
+def test_results_and_exceptions_are_read_by_the_sender(running: User, tasks: Any) -> None:
+    assert tasks.add.send(1, 2).get_result(block=True) == 3
+    with pytest.raises(ResultFailure, match="NotAgainError: no result"):
+        tasks.fail_with_result.send().get_result(block=True)
+
+
+def test_group_and_pipeline_run_to_their_results(running: User, tasks: Any) -> None:
+    group = dramatiq.group([tasks.add.message(1, number) for number in range(4)]).run()
+    assert list(group.get_results(block=True)) == [1, 2, 3, 4]
+    pipe = (tasks.add.message(1, 2) | tasks.add.message(3) | tasks.add.message(4)).run()
+    assert pipe.get_result(block=True) == 10
+
+
+def test_next_stage_is_written_with_the_end_of_the_stage_before(running: User, tasks: Any, database: Database) -> None:
+    pipe = (tasks.add.message(1, 2) | tasks.add.message(3)).run()
+    assert pipe.get_result(block=True) == 6
+    first, second = executions_of(database, "add")
+    assert second.created_at == first.recorded_at
+
+
+def test_job_of_the_api_starts_an_actor_with_json_arguments(running: User, tasks: Any, api: Api) -> None:
+    first = {"endpoint": "note", "trigger": "IMMEDIATE", "idempotency_key": "1", "input": {"word": "b"}}
+    api.post("/jobs", first)
+    eventually(lambda: running.lines() == ["note word=b"])
+    api.post("/jobs", {**first, "idempotency_key": "2", "input": {"args": ["c"], "kwargs": {"n": 1}}})
+    eventually(lambda: running.lines()[1:] == ["note c n=1"])
+
+
+def test_other_queue_and_priority_are_registered(running: User, tasks: Any, database: Database) -> None:
+    tasks.other.send("d")
+    eventually(lambda: running.lines() == ["other d"])
+    (endpoint,) = database.fetch(text("SELECT spec, priority FROM endpoints WHERE name = 'other'"))
+    assert (endpoint.spec["queue"], endpoint.priority) == ("Other.Queue", 118)
+    (execution,) = executions_of(database, "other")
+    assert execution.priority == 118
+
+
+def test_message_of_a_transaction_exists_if_it_commits(running: User, tasks: Any, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection, tasks.broker.transaction(connection):
+        tasks.note.send("rolled back")
+        connection.rollback()
+        tasks.note.send("committed")
+    with create_engine(parse_url(database_url)).connect() as connection, tasks.broker.transaction(connection):
+        tasks.note.send("by SQLAlchemy")
+        connection.commit()
+    eventually(lambda: running.lines() == ["note committed", "note by SQLAlchemy"])

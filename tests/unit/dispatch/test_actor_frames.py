@@ -1,0 +1,109 @@
+"""Frames between worker and processes, and outcomes of any form."""
+
+import pytest
+from task_executor_dramatiq import frames as kit_frames
+from task_executor_dramatiq import messages
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.actor_link.frames import MAX_FRAME_BYTES, FrameError, FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.outcome import (
+    MAX_RESULT_BYTES,
+    MAX_TRACEBACK_CHARACTERS,
+    again_error,
+    failed_error,
+    following_jobs,
+    result_of,
+)
+from app.catalog.endpoints.actor_endpoints import endpoint_name, spec_of
+from app.queue.executions.execution_model import DeliveryError, FollowingJob
+from schema.inline_bounds import MAX_TIMEOUT_MS
+
+
+def test_frames_are_read_whatever_pieces_they_come_in() -> None:
+    sent = [encode(FrameKind.DONE, execution="e", attempt=1, result="ä" * 9), encode(FrameKind.DRAIN)]
+    reader, found = FrameReader(), []
+    for byte in b"".join(sent):
+        found += reader.feed(bytes([byte]))
+    assert found == [{"kind": "DONE", "execution": "e", "attempt": 1, "result": "ä" * 9}, {"kind": "DRAIN"}]
+
+
+def test_both_sides_write_the_same_frames() -> None:
+    ours, theirs = encode(FrameKind.ROOM, queue="q", places=2), kit_frames.encode("ROOM", queue="q", places=2)
+    assert ours == theirs
+    assert list(kit_frames.FrameReader().feed(ours + theirs)) == [*FrameReader().feed(ours + theirs)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (MAX_FRAME_BYTES + 1).to_bytes(4, "big"),
+        b"\0\0\0\1{",
+        b"\0\0\0\2[]",
+        b"\0\0\0\2{}",
+        len(b"[" * 100_000).to_bytes(4, "big") + b"[" * 100_000,
+    ],
+)
+def test_malformed_frame_is_refused(data: bytes) -> None:
+    with pytest.raises(FrameError):
+        list(FrameReader().feed(data))
+
+
+def test_result_is_the_body_and_may_be_absent() -> None:
+    assert result_of({"kind": "DONE", "result": None}) == {"body": None}
+    assert result_of({"kind": "DONE"}) == {}
+    assert result_of({"kind": "DONE", "skipped": True}) == {"skipped": True}
+    with pytest.raises(DeliveryError, match="results backend of your own") as refused:
+        result_of({"kind": "DONE", "result": "x" * MAX_RESULT_BYTES})
+    assert (refused.value.type, refused.value.permanent) == ("RESULT_TOO_LARGE", True)
+
+
+def test_errors_keep_type_message_traceback_causes_and_options() -> None:
+    told = {"type": "ValueError", "message": "no", "traceback": "t" * 20_000, "causes": ["KeyError: 1"]}
+    error = again_error({"kind": "AGAIN", "delay_ms": 20, "error": {**told, "options": {"retries": 1}}})
+    assert (error.type, error.message, error.again_ms, error.permanent) == ("ValueError", "no", 20, False)
+    assert error.extra["options"] == {"retries": 1}
+    assert error.extra["causes"] == ["KeyError: 1"]
+    assert len(str(error.extra["traceback"])) == MAX_TRACEBACK_CHARACTERS
+    assert failed_error({"kind": "FAILED"}).as_json(retryable=False)["type"] == "UNKNOWN"
+    assert failed_error({"kind": "FAILED", "error": told}).permanent
+
+
+def test_following_jobs_are_checked() -> None:
+    job = {"endpoint": "mail", "input": {"args": []}, "key": "k", "delay_ms": 5, "priority": 999}
+    assert following_jobs({"then": [job]}) == (FollowingJob("mail", {"args": []}, "k", 5, 255),)
+    assert following_jobs({"then": None}) == ()
+    for wrong in ("x", [{}], [{**job, "key": "k" * 300}], [{**job, "input": []}]):
+        with pytest.raises(DeliveryError) as refused:
+            following_jobs({"then": wrong})
+        assert refused.value.type == "THEN_REFUSED"
+
+
+@pytest.mark.parametrize("actor", ["send_mail", "mail2", "send-mail", "Send.Mail", "ä", "_", "x" * 128])
+def test_both_sides_name_the_endpoint_of_an_actor(actor: str) -> None:
+    assert endpoint_name(actor) == messages.endpoint_name(actor)
+
+
+def test_plain_name_of_an_actor_is_that_of_its_endpoint() -> None:
+    assert [endpoint_name(actor) for actor in ("send_mail", "mail2")] == ["send-mail", "mail2"]
+    assert endpoint_name("Send.Mail").startswith("send-mail-")
+
+
+def test_names_of_actors_never_share_an_endpoint() -> None:
+    actors = ["send_mail", "send-mail", "send.mail", "SendMail", "send__mail", "_send_mail", "ä", "ö", "a" * 200]
+    names = [endpoint_name(actor) for actor in actors]
+    assert len(set(names)) == len(names)
+    assert all(len(name) <= 128 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("options", "timeout_ms"),
+    [
+        ({}, 630_000),
+        ({"time_limit": 1000}, 31_000),
+        ({"time_limit": None}, MAX_TIMEOUT_MS),
+        ({"time_limit": True}, MAX_TIMEOUT_MS),
+    ],
+)
+def test_time_limit_of_an_actor_bounds_its_attempts(options: dict[str, object], timeout_ms: int) -> None:
+    assert spec_of("a", "q", options) == {"actor": "a", "queue": "q", "timeout_ms": timeout_ms}
+    assert spec_of("a", "q", {**options, "max_lost": 5})["max_lost"] == 5

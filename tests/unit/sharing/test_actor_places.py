@@ -1,0 +1,62 @@
+"""Places of the processes with actors: how many executions of an actor may be claimed."""
+
+from math import inf
+
+from app.queue.claiming.admission import OPEN
+from app.queue.claiming.partition import Partition
+from brokers.sharing.actor_places import ASK_SECONDS, ActorAdmission, ActorPlaces, ActorProcesses
+from brokers.sharing.fair_shares import Shares
+
+
+def process(*endpoints: str, total: int = 4, places: int = 8) -> ActorPlaces:
+    return ActorPlaces(endpoints=dict.fromkeys(endpoints, "default"), total=total, by_queue={"default": places})
+
+
+def partition(endpoint: str) -> Partition:
+    return Partition(0, endpoint, "", 128)
+
+
+def test_room_is_the_least_of_threads_and_places_of_the_queue() -> None:
+    processes = ActorProcesses()
+    processes.add(process("mail", total=4, places=8))
+    processes.add(process("mail", total=9, places=2))
+    assert processes.room("mail", {}) == 4 + 2
+    assert processes.room("other", {}) is None
+
+
+def test_claims_on_their_way_and_messages_in_a_process_take_places_once() -> None:
+    processes, places = ActorProcesses(), process("mail", "print")
+    processes.add(places)
+    assert processes.room("mail", {"mail": 2, "print": 1}) == 1
+    for _ in range(2):
+        places.take("default")
+        processes.assigned["mail"] += 1
+    assert processes.room("mail", {"mail": 2, "print": 1}) == 1
+    places.give_back("default")
+    processes.assigned["mail"] -= 1
+    assert processes.room("mail", {"mail": 1, "print": 1}) == 2
+
+
+def test_endpoint_without_a_process_is_closed_until_one_connects() -> None:
+    processes = ActorProcesses()
+    rule = ActorAdmission(processes, Shares(100), is_actor_queue=True)
+    assert rule.room(partition("mail"), 5.0) == (0, 5.0 + ASK_SECONDS, True)
+    assert not rule.begin(5.1).endpoints
+    processes.add(process("other"))
+    assert not rule.begin(5.2).endpoints
+    processes.add(process("mail"))
+    assert set(rule.begin(5.3).endpoints) == {"mail"}
+    assert rule.room(partition("mail"), 5.3) == (4, -inf, False)
+
+
+def test_full_process_closes_nothing_because_the_next_free_slot_asks_again() -> None:
+    processes, places = ActorProcesses(), process("mail", total=1)
+    processes.add(places)
+    places.take("default")
+    rule = ActorAdmission(processes, Shares(100), is_actor_queue=True)
+    assert rule.room(partition("mail"), 5.0) == (0, -inf, False)
+
+
+def test_other_queues_leave_endpoints_of_other_types_open() -> None:
+    rule = ActorAdmission(ActorProcesses(), Shares(100), is_actor_queue=False)
+    assert rule.room(partition("hook"), 5.0) is OPEN
