@@ -16,7 +16,10 @@ MAX_REPEATS = 1  # of a settlement whose answer was lost
 
 
 class Process(NamedTuple):
-    """Place of a process in its work, and what it has read: the revision, unreported ends, and the child's count."""
+    """Place of a process in its work, and what it has read: the revision, unreported ends, and the child's count.
+
+    In a joint step, `ends` is the parent whose event it handles.
+    """
 
     at: str = "idle"
     revision: int = 0
@@ -33,6 +36,7 @@ class Rules:
     looks_again: bool = True  # after the commit
     settles_running_only: bool = True  # n.state = 'RUNNING'
     settles_with_event: bool = True  # in the transaction that deletes the completion event
+    joins: bool = True  # a settlement is a step, too, if nobody holds the workflow
     has_key: bool = True  # the job's idempotency key is unique
     has_chore: bool = True  # a scheduler continues workflows with work
     compares: bool = True  # it also compares running nodes with their executions
@@ -85,7 +89,11 @@ def steps(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
 
 def _outbox_steps(state: State, number: int, rules: Rules) -> Iterator[tuple[str, State]]:
     """Handle the completion event of a parent; its answer may be lost, so that another process handles it again."""
-    for parent in state.events:
+    for parent in state.events - (_held(state) if rules.locks else frozenset()):
+        if rules.joins and parent in state.running and (state.lock is None or not rules.locks):
+            held = replace(state, lock=number) if rules.locks else state
+            read = {"revision": state.revision, "ends": frozenset({parent})}
+            yield f"{number} takes {parent} and reads the workflow", _moved(held, number, "joint child", **read)
         taken = replace(state, events=state.events - {parent})
         if rules.settles_with_event:
             yield f"{number} settles {parent}", _settled(_moved(taken, number, "advance"), {parent}, rules)
@@ -94,6 +102,11 @@ def _outbox_steps(state: State, number: int, rules: Rules) -> Iterator[tuple[str
                 yield f"{number} settles {parent}, which stays", _settled(repeated, {parent}, rules)
         else:
             yield f"{number} takes {parent}", _moved(taken, number, f"settle {parent}")
+
+
+def _held(state: State) -> frozenset[int]:
+    """Return the parents whose events are locked by joint steps."""
+    return frozenset().union(*(each.ends for each in state.processes if each.at.startswith("joint")))
 
 
 def _settled(state: State, parents: set[int], rules: Rules) -> State:
@@ -122,22 +135,33 @@ def _advance_steps(state: State, number: int, rules: Rules) -> Iterator[tuple[st
             yield f"{number} reads the ends", _moved(state, number, "child", ends=state.unreported)
         case "child":
             yield f"{number} reads the child", _moved(state, number, "commit", missing=state.missing)
+        case "joint child":
+            yield f"{number} reads the child", _moved(state, number, "joint commit", missing=state.missing)
+        case "joint commit" if process.ends <= state.events & state.running:
+            left = replace(state, events=state.events - process.ends, running=state.running - process.ends)
+            yield from _commit(state, number, rules, left)
+        case "joint commit":
+            yield f"{number} finds the event handled", _moved(_unlocked(state, number), number, "idle")
         case "commit":
-            yield from _commit(state, number, rules)
+            yield from _commit(state, number, rules, state)
         case "look":
             work = state.unreported or state.status == "READY"
             again = "advance" if rules.looks_again and work else "idle"
             yield f"{number} looks again", _moved(state, number, again)
 
 
-def _commit(state: State, number: int, rules: Rules) -> Iterator[tuple[str, State]]:
-    """FINISH: nothing of the step becomes true if the revision is over, and the step begins again."""
-    process, after = state.processes[number], _unlocked(state, number)
+def _commit(state: State, number: int, rules: Rules, settled: State) -> Iterator[tuple[str, State]]:
+    """FINISH: nothing of the step becomes true if the revision is over, and the step begins again.
+
+    `settled` is the state with the settlement of a joint step, which is undone, too, and done alone.
+    """
+    process, after = state.processes[number], _unlocked(settled, number)
     starts = state.status == "WAITING" and process.missing - len(process.ends) == 0
     if not process.ends:
         yield f"{number} has nothing to do", _moved(after, number, "idle")
     elif rules.checks_revision and process.revision != state.revision:
-        yield f"{number} was overtaken", _moved(after, number, "advance")
+        at = "idle" if process.at == "joint commit" else "advance"
+        yield f"{number} was overtaken", _moved(_unlocked(state, number), number, at)
     else:
         made = replace(
             after,
@@ -155,7 +179,7 @@ def _unlocked(state: State, number: int) -> State:
 
 
 def _moved(state: State, number: int, at: str, **read: object) -> State:
-    kept = state.processes[number] if at in {"ends", "child", "commit"} else Process()
+    kept = state.processes[number] if at.endswith(("ends", "child", "commit")) else Process()
     return replace(state, processes=_put(state.processes, number, kept._replace(at=at, **read)))
 
 

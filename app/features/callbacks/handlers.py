@@ -5,6 +5,7 @@ execution says so.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -115,7 +116,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> HandlerResult:
             "messages": [message for _, _, message in lines],
         }
         connection.execute(LOG, params)
-    return HandlerResult({row.execution_queue for row in rows})
+    return HandlerResult(Counter(row.execution_queue for row in rows))
 
 
 def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any]:

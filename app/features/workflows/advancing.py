@@ -6,6 +6,7 @@ work again: an end that was written while the step held the lock found the workf
 """
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -28,8 +29,9 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.function_types import Hint, Stopping, never, nobody
 from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import Series
 from app.kernel.sql import statement
-from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW, WorkflowStatus
+from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW
 
 # Shards and look-ahead of new executions are those of te_enqueue: a worker's outbox has no settings.
 LOCK = statement(
@@ -80,9 +82,9 @@ LOOK = statement(
 
 
 class StepResult(NamedTuple):
-    """Queues with executions that became due, and whether the workflow has more work."""
+    """Numbers of executions that became due, by queue, and whether the workflow has more work."""
 
-    queues: frozenset[str]
+    queues: Mapping[str, int]
     has_work: bool
 
 
@@ -120,11 +122,11 @@ def step(database: Database, workflow_id: str) -> StepResult:
         if made is not None and not made.has_changed and has_work(database, workflow_id):
             made = database.transact(partial(_make, workflow_id))
     except (StepOvertakenError, EndpointChangedError):
-        return StepResult(frozenset(), has_work=True)
+        return StepResult({}, has_work=True)
     if made is None or not made.has_changed:
-        return StepResult(frozenset(), has_work=False)
+        return StepResult({}, has_work=False)
     _count(made, time.monotonic() - began)
-    return StepResult(frozenset(made.queues), has_work=has_work(database, workflow_id))
+    return StepResult(made.queues, has_work=has_work(database, workflow_id))
 
 
 def has_work(database: Database, workflow_id: str) -> bool:
@@ -132,34 +134,55 @@ def has_work(database: Database, workflow_id: str) -> bool:
     return any(row.has_work for row in database.fetch(LOOK, {"workflow_id": workflow_id}))
 
 
-def _count(made: WorkflowStep, seconds: float) -> None:
-    PROCESS.observe(metrics.STEP_SECONDS, seconds)
-    PROCESS.add(metrics.STARTED, amount=made.started)
+def series_of(made: WorkflowStep, seconds: float) -> tuple[dict[Series, int], list[tuple[Series, float]]]:
+    """Return what a committed step adds to counters and to histograms."""
+    counts, durations = {metrics.STARTED: made.started}, [(metrics.STEP_SECONDS, seconds)]
     if made.lasted_seconds is not None:
-        PROCESS.add(metrics.ENDED[made.status])
-        PROCESS.observe(metrics.DURATION, made.lasted_seconds)
+        counts[metrics.ENDED[made.status]] = 1
+        durations.append((metrics.DURATION, made.lasted_seconds))
+    return counts, durations
+
+
+def _count(made: WorkflowStep, seconds: float) -> None:
+    counts, durations = series_of(made, seconds)
+    for series, amount in counts.items():
+        PROCESS.add(series, amount=amount)
+    for series, value in durations:
+        PROCESS.observe(series, value)
+
+
+def begin(connection: Connection, workflow_id: str) -> WorkflowStep | None:
+    """Lock a workflow for a step; None if another step holds it, or nothing can change it any more."""
+    row = connection.execute(LOCK, {"workflow_id": workflow_id}).first()
+    return None if row is None else WorkflowStep.of(OpenWorkflow.from_row(row))
+
+
+def start_and_finish(connection: Connection, made: WorkflowStep) -> None:
+    """Start nodes after a step has reported ends, and finish the step; raises StepOvertakenError."""
+    starting.start(connection, made)
+    if made.has_changed and made.is_through and made.is_undone:
+        compensating.start_next(connection, made)
+    if made.has_changed:
+        _finish(connection, made)
 
 
 def _make(workflow_id: str, connection: Connection) -> WorkflowStep | None:
-    row = connection.execute(LOCK, {"workflow_id": workflow_id}).first()
-    if row is None:
+    made = begin(connection, workflow_id)
+    if made is None:
         return None
-    made = WorkflowStep.of(OpenWorkflow.from_row(row))
     if made.workflow.is_marked:
         reopening.take_back(connection, made)
-        return made
-    if made.workflow.cancelling is not None:
-        # Alone, because it locks executions, which a completion locks before it waits for nodes.
-        cancelling.cancel_some(connection, made)
-    elif made.workflow.status is WorkflowStatus.COMPENSATING:
-        compensating.go_on(connection, made)
-    else:
+    elif made.workflow.is_plain:
         reporting.report(connection, made)
-        starting.start(connection, made)
-        if made.has_changed and made.is_through and made.is_undone:
-            compensating.start_next(connection, made)
-    if made.has_changed:
-        _finish(connection, made)
+        start_and_finish(connection, made)
+    else:
+        if made.workflow.cancelling is not None:
+            # Alone, because it locks executions, which a completion locks before it waits for nodes.
+            cancelling.cancel_some(connection, made)
+        else:
+            compensating.go_on(connection, made)
+        if made.has_changed:
+            _finish(connection, made)
     return made
 
 

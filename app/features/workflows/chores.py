@@ -10,7 +10,7 @@ from sqlalchemy import Row
 
 from app.features.workflows import advancing, control, pruning
 from app.features.workflows.forwarded_requests import forward_requests
-from app.features.workflows.handlers import EndedExecution, settle
+from app.features.workflows.node_settlement import EndedExecution, settle
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.kernel.sql import statement
 from app.kernel.unreadable import readable
@@ -114,7 +114,7 @@ class _Unsettled:
         ended = readable(_ended, unsettled, lambda row: f"execution {row.execution_id}")
         if not ended:
             return 0
-        settled = self._context.database.transact(partial(settle, ended=ended))
+        settled = {*self._context.database.transact(partial(settle, ended=ended))}
         if settled:
             log.warning("settled nodes whose completion events were missed; workflows: %d", len(settled))
         return len(settled)

@@ -1,87 +1,49 @@
-"""Settlement: the end of an execution becomes the end of its node, in the transaction of the completion event.
+"""Handler of completion events: settles the executions of nodes, and advances their workflows."""
 
-It writes only RUNNING nodes of its executions, so it waits for no step of a workflow.
-"""
-
-from collections.abc import Collection, Sequence
-from datetime import datetime
-from operator import attrgetter
-from typing import NamedTuple
+import time
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from app.features.workflows import advancing, metrics
-from app.features.workflows.model import NodeReason
+from app.features.workflows import advancing, joint_step, metrics
+from app.features.workflows.node_settlement import EndedExecution, settle
 from app.kernel.db import Database
-from app.kernel.sql import statement
 from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End
-from schema.states import ExecutionStatus, Followed, NodeState
-
-# An end from before a manual retry settles nothing.
-# COALESCE hides the state from the planner: with statistics from before, the index of running nodes seems to be empty.
-SETTLE = statement(
-    "workflow_nodes.settle",
-    """
-    UPDATE workflow_nodes AS n SET state = u.state, reason = u.reason, ended_at = u.ended_at, reported_to = 0
-      FROM unnest(CAST(:executions AS TEXT[]), CAST(:states AS TEXT[]), CAST(:reasons AS TEXT[]),
-                  CAST(:instants AS TIMESTAMPTZ[])) AS u (execution_id, state, reason, ended_at)
-     WHERE n.execution_id = ANY (CAST(:executions AS TEXT[])) AND n.execution_id = u.execution_id
-       AND COALESCE(n.state = 'RUNNING', false) AND (n.retried_end IS NULL OR u.ended_at > n.retried_end)
-    RETURNING n.workflow_id
-    """,
-)
-_STATES = {
-    ExecutionStatus.SUCCESS: NodeState.SUCCEEDED,
-    ExecutionStatus.FAILED: NodeState.FAILED,
-    ExecutionStatus.CANCELLED: NodeState.CANCELLED,
-}
-
-
-class EndedExecution(NamedTuple):
-    """End of an execution of a node; `reason` is set if no attempt ended."""
-
-    execution_id: str
-    state: NodeState
-    reason: str | None
-    ended_at: datetime
-
-    @classmethod
-    def of(
-        cls, execution_id: str, status: ExecutionStatus | None, reason: str | None, ended_at: datetime
-    ) -> "EndedExecution":
-        """Build from the status of an execution; None if its row is gone."""
-        if status is None:
-            return cls(execution_id, NodeState.FAILED, NodeReason.EXECUTION_LOST, ended_at)
-        return cls(execution_id, _STATES[status], reason, ended_at)
-
-
-def settle(connection: Connection, ended: Sequence[EndedExecution]) -> Collection[str]:
-    """End the running nodes of executions; returns the ids of their workflows."""
-    # Of an execution that was retried in between, the last end counts.
-    ordered = sorted({each.execution_id: each for each in sorted(ended, key=attrgetter("ended_at"))}.values())
-    params = {
-        "executions": [each.execution_id for each in ordered],
-        "states": [each.state.value for each in ordered],
-        "reasons": [each.reason for each in ordered],
-        "instants": [each.ended_at for each in ordered],
-    }
-    return set(connection.execute(SETTLE, params).scalars())
+from schema.states import Followed
 
 
 def _concerns(end: End) -> bool:
     return Followed.NODE in end.followed and end.is_final
 
 
+def _ended(ends: Sequence[End]) -> list[EndedExecution]:
+    return [EndedExecution.of(end.execution_id, end.status, end.reason, end.ended_at) for end in ends]
+
+
 def _apply(connection: Connection, ends: Sequence[End]) -> HandlerResult:
-    ended = [EndedExecution.of(end.execution_id, end.status, end.reason, end.ended_at) for end in ends]
-    return HandlerResult(follow_ups=settle(connection, ended))
+    return HandlerResult(follow_ups={*settle(connection, _ended(ends))})
+
+
+def _apply_together(connection: Connection, ends: Sequence[End]) -> HandlerResult:
+    """Make a joint step if it is possible, else settle."""
+    began = time.monotonic()
+    made = joint_step.make(connection, _ended(ends))
+    if made is None:
+        return _apply(connection, ends)
+    counts, durations = advancing.series_of(made, time.monotonic() - began)
+    return HandlerResult(made.queues, counts, follow_ups=[made.workflow_id], durations=durations)
 
 
 def _follow_up(database: Database, workflow_id: str) -> HandlerResult:
+    # Without work, no step is tried: a lock held for nothing would turn away the step of another process.
+    if not advancing.has_work(database, workflow_id):
+        return HandlerResult()
     done = advancing.step(database, workflow_id)
     return HandlerResult(done.queues, follow_ups=[workflow_id] if done.has_work else [])
 
 
 _SERIES = (*dict.fromkeys(metrics.ENDED.values()), metrics.DURATION, metrics.STARTED, metrics.STEP_SECONDS)
-WORKFLOWS = Handler("workflows", _concerns, _apply, counters=_SERIES, follow_up=_follow_up)
+WORKFLOWS = Handler(
+    "workflows", _concerns, _apply, apply_together=_apply_together, counters=_SERIES, follow_up=_follow_up
+)

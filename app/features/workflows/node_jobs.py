@@ -144,7 +144,7 @@ def create(connection: Connection, step: WorkflowStep, jobs: Sequence[NodeJob]) 
         step.running += 1
         step.started += 1
         if row.execution_status == ExecutionStatus.QUEUED:
-            step.queues.add(row.execution_queue)
+            step.queues[row.execution_queue] += 1
     if wanted:
         _find(connection, step, [*wanted.values()])
 

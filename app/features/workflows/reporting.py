@@ -1,10 +1,10 @@
 """Reports of ended nodes: an item reports to its node, and a node to its children, up to 500 of each in a step.
 
 A node counts in its workflow when it first reports. `reported_to` is its cursor: the number of the last child that has
-the report.
+the report. Children that may start now are left to the start of nodes in the same step, which writes them once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -49,7 +49,6 @@ CHILDREN = statement(
     """
     UPDATE workflow_nodes AS n
        SET open_parents = u.open_parents, failed_parents = u.failed_parents, state = u.state, reason = u.reason,
-           ready_at = CASE WHEN u.state = 'READY' THEN now() END,
            ended_at = CASE WHEN u.state = 'SKIPPED' THEN now() END,
            reported_to = CASE WHEN u.state = 'SKIPPED' THEN 0 END
       FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:open_parents AS BIGINT[]), CAST(:failed_parents AS BIGINT[]),
@@ -72,6 +71,7 @@ REPORTED = statement(
     """,
 )
 _FAILED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
+_WAITING = NodeStart(NodeState.WAITING)
 
 
 @dataclass(slots=True)
@@ -88,16 +88,7 @@ def report(connection: Connection, step: WorkflowStep) -> None:
     found = connection.execute(REPORTING, {"workflow_id": step.workflow_id, "limit": STEP}).all()
     if not found:
         return
-    step.has_changed = True
-    nodes = [row for row in found if not row.item]
-    edges = _next_edges(connection, step, nodes)
-    cursors = {(row.node, row.item): None for row in found if row.item} | _cursors(nodes, edges)
-    for row in found:
-        if row.reported_to == 0 and (row.node, row.item) in cursors:
-            _count(step, row)
-    # After the counts: a failure counted above may stop the workflow, so that these children are skipped.
-    _report_to_children(connection, step, nodes, edges)
-    _report_to_nodes_with_items(connection, step, [row for row in found if row.item])
+    cursors = _report(connection, step, found)
     counted = [row for row in found if (row.node, row.item) in cursors]
     params = {
         "workflow_id": step.workflow_id,
@@ -109,6 +100,29 @@ def report(connection: Connection, step: WorkflowStep) -> None:
     }
     if len(connection.execute(REPORTED, params).all()) < len(counted):
         raise StepOvertakenError  # a manual retry of an execution has let its node run again
+
+
+def report_new(connection: Connection, step: WorkflowStep, ends: Sequence[Row[Any]]) -> list[int | None]:
+    """Report ends that the caller writes, in the order of their nodes; returns the `reported_to` of each."""
+    cursors = _report(connection, step, ends)
+    return [cursors.get((row.node, row.item), 0) for row in ends]
+
+
+def _report(
+    connection: Connection, step: WorkflowStep, found: Sequence[Row[Any]]
+) -> Mapping[tuple[int, int], int | None]:
+    """Report ends; returns the new value of `reported_to` of each node and item that was reached."""
+    step.has_changed = True
+    nodes = [row for row in found if not row.item]
+    edges = _next_edges(connection, step, nodes)
+    cursors = {(row.node, row.item): None for row in found if row.item} | _cursors(nodes, edges)
+    for row in found:
+        if row.reported_to == 0 and (row.node, row.item) in cursors:
+            _count(step, row)
+    # After the counts: a failure counted above may stop the workflow, so that these children are skipped.
+    _report_to_children(connection, step, nodes, edges)
+    _report_to_nodes_with_items(connection, step, [row for row in found if row.item])
+    return cursors
 
 
 def _next_edges(connection: Connection, step: WorkflowStep, nodes: Sequence[Row[Any]]) -> Sequence[Row[Any]]:
@@ -160,25 +174,31 @@ def _report_to_children(
         child = children.setdefault(edge.child, _Child(RunIf(edge.run_if), edge.open_parents, edge.failed_parents))
         child.open_parents -= 1
         child.failed_parents += edge.parent in failed
-    ordered = sorted(children.items())
     if any(child.open_parents < 0 for child in children.values()):
         raise StepOvertakenError  # another step has counted these reports, although this step holds the lock
-    starts = [
-        NodeStart(NodeState.WAITING) if child.open_parents else decide(child.run_if, child.failed_parents, step.reason)
-        for _, child in ordered
-    ]
+    others = []
+    for node, child in sorted(children.items()):
+        start = _WAITING if child.open_parents else decide(child.run_if, child.failed_parents, step.reason)
+        if start.state is NodeState.READY:
+            step.ready[node] = child.failed_parents
+        else:
+            others.append((node, child, start))
+    if not others:
+        return
     params = {
         "workflow_id": step.workflow_id,
-        "nodes": [node for node, _ in ordered],
-        "open_parents": [child.open_parents for _, child in ordered],
-        "failed_parents": [child.failed_parents for _, child in ordered],
-        "states": [start.state.value for start in starts],
-        "reasons": [start.reason and start.reason.value for start in starts],
+        "nodes": [node for node, _, _ in others],
+        "open_parents": [child.open_parents for _, child, _ in others],
+        "failed_parents": [child.failed_parents for _, child, _ in others],
+        "states": [start.state.value for _, _, start in others],
+        "reasons": [start.reason and start.reason.value for _, _, start in others],
     }
     connection.execute(CHILDREN, params)
 
 
 def _report_to_nodes_with_items(connection: Connection, step: WorkflowStep, ended: Sequence[Row[Any]]) -> None:
+    if not ended:
+        return
     by_node = {number: [*rows] for number, rows in groupby(ended, key=attrgetter("node"))}
     nodes = node_rows.read(connection, step.workflow_id, by_node)
     for node in nodes:

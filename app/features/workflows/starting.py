@@ -56,18 +56,30 @@ ITEMS = statement(
 
 def start(connection: Connection, step: WorkflowStep) -> None:
     """Start what is ready and has room, unless the workflow is paused."""
+    new = _ready_since(connection, step)
     if step.workflow.status is WorkflowStatus.PAUSED:
+        node_rows.write(connection, step.workflow_id, new)
         return
     params = {"workflow_id": step.workflow_id, "limit": STEP}
-    nodes = [WorkflowNode.of_row(row) for row in connection.execute(READY, params)]
+    nodes = [*(WorkflowNode.of_row(row) for row in connection.execute(READY, params)), *new]
     started = _StartedNodes(step)
     waiting = [node for node in nodes if not started.end(node)]
     started.add(connection, waiting[: step.room(STEP)])
+    started.keep(new)
     if not started.changed:
         return
     step.has_changed = True
     node_jobs.create(connection, step, started.jobs)
     _write(connection, step, started)
+
+
+def _ready_since(connection: Connection, step: WorkflowStep) -> list[WorkflowNode]:
+    """Return the nodes whose last parents reported in this step."""
+    read = node_rows.read(connection, step.workflow_id, step.ready)
+    nodes = [node for node in read if node.state is NodeState.WAITING]
+    for node in nodes:
+        node.state, node.open_parents, node.failed_parents = NodeState.READY, 0, step.ready[node.node]
+    return nodes
 
 
 @dataclass(slots=True)
@@ -172,6 +184,11 @@ class _StartedNodes:
             else:
                 self._start(plan)
             self.changed.append(plan.node)
+
+    def keep(self, nodes: Sequence[WorkflowNode]) -> None:
+        """Write nodes that are ready since this step and have no room, for a later step."""
+        changed = {node.node for node in self.changed}
+        self.changed += [node for node in nodes if node.node not in changed]
 
     @property
     def _room(self) -> int:

@@ -34,6 +34,12 @@ class OpenWorkflow(RowValue):
     shards: int
     look_ahead_ms: int
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a step reports ends and starts nodes: nothing is taken back, cancelled or compensated."""
+        is_undone = self.cancelling is not None or self.status is WorkflowStatus.COMPENSATING
+        return not (self.is_marked or is_undone)
+
 
 @dataclass(slots=True)
 class WorkflowStep:
@@ -44,24 +50,26 @@ class WorkflowStep:
         reason: Reason why the workflow stops early; set by a failed node.
         compensates: Whether a failed node asks for a compensation.
         compensation: Status of a workflow that compensates, after the step.
+        ready: Numbers of nodes that may start since this step, with the numbers of their failed parents.
         ended: Numbers of nodes whose ends are counted in this step, by their states.
         running: Change of the number of unfinished executions.
         started: Number of nodes and items that became jobs.
         lasted_seconds: Time from the creation of the workflow to its end; None if this step did not end it.
         has_changed: Whether the step changed a row.
-        queues: Queues with executions that became due.
+        queues: Numbers of executions that became due, by queue.
     """
 
     workflow: OpenWorkflow
     reason: WorkflowReason | None
     compensates: bool
     compensation: WorkflowStatus | None = None
+    ready: dict[int, int] = field(default_factory=dict)
     ended: Counter[NodeState] = field(default_factory=Counter)
     running: int = 0
     started: int = 0
     lasted_seconds: float | None = None
     has_changed: bool = False
-    queues: set[str] = field(default_factory=set)
+    queues: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, workflow: OpenWorkflow) -> "WorkflowStep":

@@ -15,14 +15,16 @@ class HandlerResult:
     """Result of a handler, applied once its transaction is committed.
 
     Attributes:
-        queues: Queues with executions that became due; their workers are woken.
+        queues: Numbers of executions that became due, by queue; their workers are woken.
         counts: Amounts to add to the metrics.
         follow_ups: Keys of work that the handler continues after the commit.
+        durations: Values to observe in histograms.
     """
 
-    queues: Collection[str] = ()
+    queues: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[Series, int] = field(default_factory=dict)
     follow_ups: Collection[str] = ()
+    durations: Sequence[tuple[Series, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Handler:
         name: Name in the log and the metrics. It is stored with deferred events, so it must not change.
         concerns: Returns whether the handler has work for an event; without I/O.
         apply: Does the work for up to 200 events, all of which it concerns.
+        apply_together: Replaces `apply` for a batch, and may do more. If it fails, the events are handled alone.
         counters: Counters in `HandlerResult.counts`, and series that the handler changes itself, all without labels.
         follow_up: Continues the work of one key after the commit, in transactions of its own; a result with follow-ups
             is continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
@@ -57,5 +60,6 @@ class Handler:
     name: str
     concerns: Callable[[End], bool]
     apply: Callable[[Connection, Sequence[End]], HandlerResult]
+    apply_together: Callable[[Connection, Sequence[End]], HandlerResult] | None = None
     counters: Sequence[Series] = ()
     follow_up: Callable[[Database, str], HandlerResult] | None = None

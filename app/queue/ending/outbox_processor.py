@@ -37,22 +37,23 @@ LONGEST_WAIT_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class OutboxResult:
-    """Numbers of events that are done and deferred, and the queues with executions that became due.
+    """Numbers of events that are done and deferred, and of executions that became due, by queue.
 
     `follow_ups` are names of handlers and keys of work that they continue: see `OutboxProcessor.follow_up`.
     """
 
     ends: int = 0
     defer: int = 0
-    queues: frozenset[str] = frozenset()
+    queues: Counter[str] = field(default_factory=Counter)
     follow_ups: frozenset[tuple[str, str]] = frozenset()
     counts: Counter[Series] = field(default_factory=Counter, compare=False)  # of handlers, until they are committed
+    durations: Sequence[tuple[Series, float]] = field(default=(), compare=False)
 
     def __add__(self, other: "OutboxResult") -> "OutboxResult":
         return OutboxResult(
             self.ends + other.ends,
             self.defer + other.defer,
-            self.queues | other.queues,
+            self.queues + other.queues,
             self.follow_ups | other.follow_ups,
         )
 
@@ -169,15 +170,15 @@ class OutboxProcessor:
         if handler.follow_up is None:
             return OutboxResult()
         done = handler.follow_up(self._database, key)
-        return OutboxResult(
-            queues=frozenset(done.queues), follow_ups=frozenset((name, each) for each in done.follow_ups)
-        )
+        return OutboxResult(queues=Counter(done.queues), follow_ups=frozenset((name, each) for each in done.follow_ups))
 
     def _counted(self, done: OutboxResult) -> OutboxResult:
         """Add committed counts to the metrics; a transaction may have run several times."""
         self._values.add(series.ENDS_HANDLED, amount=done.ends)
         for one, amount in done.counts.items():
             self._values.add(one, amount=amount)
+        for one, value in done.durations:
+            self._values.observe(one, value)
         return done
 
     def _try_batch(self, end_ids: Collection[str], connection: Connection) -> OutboxResult:
@@ -207,12 +208,14 @@ class OutboxProcessor:
         is_alone: bool = False,
     ) -> OutboxResult:
         """Run the handlers of events except the handlers `without`; return `done` with their results."""
-        queues, counts, follow_ups = set[str](), Counter[Series](), set[tuple[str, str]]()
+        queues, counts, follow_ups = Counter[str](), Counter[Series](), set[tuple[str, str]]()
+        durations = list[tuple[Series, float]]()
         for handler in self._handlers:
             concerned = [end for end in ends if handler.name not in without and _remains(handler, end)]
             if concerned:
+                apply = handler.apply if is_alone else handler.apply_together or handler.apply
                 try:
-                    brought = handler.apply(connection, concerned)
+                    brought = apply(connection, concerned)
                 except Exception as error:
                     is_ends_fault = is_rows_fault(error) or (is_alone and is_lock_timeout(error))
                     if isinstance(error, DBAPIError) and not is_ends_fault:
@@ -220,8 +223,9 @@ class OutboxProcessor:
                     raise _HandlerError(handler) from error
                 queues.update(brought.queues)
                 counts.update(brought.counts)
+                durations += brought.durations
                 follow_ups.update((handler.name, key) for key in brought.follow_ups)
-        return replace(done, queues=frozenset(queues), counts=counts, follow_ups=frozenset(follow_ups))
+        return replace(done, queues=queues, counts=counts, follow_ups=frozenset(follow_ups), durations=durations)
 
 
 def _remains(handler: Handler, end: End) -> bool:

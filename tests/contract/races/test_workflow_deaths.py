@@ -74,7 +74,7 @@ def test_scheduler_that_dies_at_any_statement_leaves_its_work_to_another(databas
     while not survived:
         empty(database)
         request(database)
-        flows.handle(database, flows.end(database, flows.claims(database)))
+        flows.settle(database, flows.end(database, flows.claims(database)))
         survived = Mortal(database_url, dies_at).run(chores)
         chores(database)
         assert sound(database) == LAST, dies_at

@@ -132,4 +132,4 @@ def test_process_that_dies_at_any_statement_strands_nothing(database: Database, 
         chores(database)
         assert facts(database, workflow_id) == SOUND, dies_at
         dies_at += 1
-    assert dies_at > 15
+    assert dies_at > 12

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from app.features.workflows.handlers import WORKFLOWS
 from app.kernel.db import Database
+from app.queue.ending.outbox_processor import OutboxProcessor
 from tests.contract.features.workflows import flows
 
 LEVELS = ["read committed", "serializable"]
@@ -12,6 +14,8 @@ MAX_CHOICES = 200
 
 
 def outbox(event_ids: Sequence[str], database: Database) -> None:
-    """Handle events, and advance their workflows, as the outbox thread of a worker does."""
-    for workflow_id in flows.handle(database, event_ids):
-        flows.advance(database, workflow_id)
+    """Handle events, and continue their workflows, as the outbox thread of a worker does."""
+    processor = OutboxProcessor(database, handlers=[WORKFLOWS])
+    left = processor.handle(event_ids).follow_ups
+    for _ in range(flows.MAX_STEPS):
+        left = frozenset().union(*(processor.follow_up(*each).follow_ups for each in sorted(left)))

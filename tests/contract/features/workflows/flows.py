@@ -76,6 +76,13 @@ def handle(database: Database, event_ids: Sequence[str], *others: Handler) -> se
     return {key for _, key in done.follow_ups}
 
 
+def settle(database: Database, event_ids: Sequence[str]) -> None:
+    """Handle completion events alone, so that no step reports them."""
+    processor = OutboxProcessor(database, handlers=[WORKFLOWS])
+    for event_id in event_ids:
+        processor.handle_alone(event_id)
+
+
 def handle_all(database: Database) -> set[str]:
     """Handle all completion events in the outbox; returns the workflows to advance."""
     return handle(database, [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))])

@@ -90,3 +90,25 @@ def test_delayed_node_waits_in_the_queue(database: Database) -> None:
         text("SELECT status, run_at > now() + INTERVAL '59 minutes' AS is_late FROM executions")
     )
     assert (row.state, execution.status, execution.is_late) == ("RUNNING", "PENDING", True)
+
+
+def test_end_is_settled_alone_while_a_step_holds_its_workflow_or_fails(database: Database) -> None:
+    """A settlement waits for nobody; the next step reports the end."""
+    locks = "SELECT 1 FROM workflows FOR UPDATE", "SELECT 1 FROM endpoints WHERE name = 'target' FOR UPDATE"
+    for lock in locks:
+        workflow_id = flows.create(database, [job("a"), job("b", "a")])
+        flows.advance(database, workflow_id)
+        events = flows.end(database, flows.claims(database))
+        with database.engine.connect() as other, other.begin():
+            other.execute(text(lock))
+            assert flows.handle(database, events) == {workflow_id}
+            assert flows.states(database, workflow_id) == {"a": "SUCCEEDED", "b": "WAITING"}
+        assert flows.run(database, workflow_id) == [["b"]]
+        assert flows.status(database, workflow_id) == "SUCCEEDED"
+
+
+def test_ends_of_one_workflow_start_the_next_node_in_their_own_transaction(database: Database) -> None:
+    workflow_id = flows.create(database, [job("a"), job("b", "a")])
+    flows.advance(database, workflow_id)
+    flows.handle(database, flows.end(database, flows.claims(database)))
+    assert flows.states(database, workflow_id) == {"a": "SUCCEEDED", "b": "RUNNING"}

@@ -162,7 +162,7 @@ def test_waiting_compensation_is_cancelled(database: Database) -> None:
 def test_cancelled_workflow_is_not_undone(database: Database) -> None:
     workflow_id = saga(database)
     flows.advance(database, workflow_id)
-    flows.handle(database, flows.end(database, flows.claims(database), flows.success(OUTPUTS["a"])))
+    flows.settle(database, flows.end(database, flows.claims(database), flows.success(OUTPUTS["a"])))
     control.cancel(database, workflow_id, if_running=None, actor=None)
     flows.run(database, workflow_id)
     assert flows.status(database, workflow_id) == "CANCELLED"
@@ -171,7 +171,7 @@ def test_cancelled_workflow_is_not_undone(database: Database) -> None:
 def test_deadline_undoes_and_does_not_end_the_compensation(database: Database) -> None:
     workflow_id = saga(database, deadline="1h")
     flows.advance(database, workflow_id)
-    flows.handle(database, flows.end(database, flows.claims(database), flows.success(OUTPUTS["a"])))
+    flows.settle(database, flows.end(database, flows.claims(database), flows.success(OUTPUTS["a"])))
     database.fetch(text("UPDATE workflows SET deadline_at = now()"))
     assert run_chore(database)["late"] == 1
     assert flows.run(database, workflow_id) == [["a#compensate"]]

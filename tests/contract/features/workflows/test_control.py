@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import chores, control, handlers
+from app.features.workflows import chores, control, node_settlement
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError
@@ -103,7 +103,8 @@ def test_ended_executions_find_their_nodes_with_old_statistics(database: Databas
     database.fetch(text(ended))
     database.fetch(text("ANALYZE workflow_nodes"))
     given = {"executions": ["exec_1"], "states": ["FAILED"], "reasons": [None], "instants": ["2026-01-01"]}
-    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + handlers.SETTLE.text), given))
+    given |= {"reported": [0]}
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + node_settlement.SETTLE.text), given))
     assert "Index Scan using uq_workflow_nodes_execution" in plan, plan
 
 

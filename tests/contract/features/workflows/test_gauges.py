@@ -53,7 +53,7 @@ def test_gauges_show_open_workflows_ready_nodes_and_the_lag(database: Database) 
     flows.create(database, [job("a"), job("b")])
     started = flows.create(database, [job("a"), job("b", "a")])
     flows.advance(database, started)
-    flows.handle(database, flows.end(database, flows.claims(database)))
+    flows.settle(database, flows.end(database, flows.claims(database)))
     database.fetch(
         text("UPDATE workflow_nodes SET ended_at = ended_at - INTERVAL '1 minute' WHERE ended_at IS NOT NULL")
     )
