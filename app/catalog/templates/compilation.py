@@ -151,7 +151,7 @@ class Compiler:
             if placeholder:
                 yield placeholder
         outside = "".join(literals)
-        if "{{" in outside or _closes_too_often(outside):
+        if "{{" in outside or ("}}" in outside and _closes_too_often(outside)):
             self.fault(pointer, "The braces of a placeholder are not balanced. Write {{input.NAME}}.")
 
     def placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
