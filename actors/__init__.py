@@ -31,6 +31,7 @@ from app.kernel.metrics import PROCESS
 from app.kernel.metrics.group import GROUP, serving, sharing
 from app.kernel.threads import BackgroundThread
 from app.kernel.tracing.exporting import exporting
+from app.kernel.wakeup import WakeupSender
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.inbox import PostgresSource, RedisSource, WakeupListener
@@ -74,6 +75,7 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
         on_revision=catalog.observe,
         values=PROCESS,
         features=features,
+        hint=WakeupSender(database, settings.wakeup_redis_url).hint,
         publish=GROUP.publish if settings.worker_metrics_addr else None,
     )
     starters = {

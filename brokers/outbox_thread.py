@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Hint, nobody
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
 from app.queue.ending.outbox_processor import BATCH, OutboxProcessor, OutboxResult
 from brokers.inbox import Inboxes
@@ -15,6 +16,7 @@ from brokers.inbox import Inboxes
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 10_000  # events; more are left to the schedulers
+MANY = 25  # executions that became due at once; more are for other processes, too
 
 
 class OutboxThread(BackgroundThread):
@@ -23,8 +25,10 @@ class OutboxThread(BackgroundThread):
     Continues the work of one follow-up after each batch, so that neither delays the other for long.
     """
 
-    def __init__(self, handler: OutboxProcessor, inboxes: Inboxes) -> None:
+    def __init__(self, handler: OutboxProcessor, inboxes: Inboxes, hint: Hint = nobody) -> None:
+        """`hint` wakes the workers of a queue in all processes."""
         super().__init__("te-outbox")
+        self._hint = hint
         self._handler = handler
         self._inboxes = inboxes
         self._waiting: deque[str] = deque()
@@ -78,8 +82,10 @@ class OutboxThread(BackgroundThread):
             self._take(done)
 
     def _take(self, done: OutboxResult) -> None:
-        for queue in done.queues:
+        for queue, number in done.queues.items():
             self._inboxes.wake(queue)
+            if number > MANY:
+                self._hint(queue)
         self._follow_ups |= dict.fromkeys(sorted(done.follow_ups))
 
     def _is_done(self) -> bool:

@@ -14,7 +14,7 @@ from app.features.breakers.rules import TRANSITIONS
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.startup import check_ready, wait_until_ready
-from app.kernel.function_types import Call
+from app.kernel.function_types import Call, Hint, nobody
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
@@ -94,11 +94,13 @@ class WorkerProcess:
         on_revision: Callable[[int], None],
         values: Values | None = None,
         features: Sequence[Feature] = (),
+        hint: Hint = nobody,
         publish: Call | None = None,
     ) -> None:
-        """`publish` writes the metrics, for the last time before the process gives up."""
+        """`hint` wakes workers in all processes; `publish` writes the metrics for the last time before a give-up."""
         self.database = database
         self._features = features
+        self._hint = hint
         self.settings = settings
         self.worker_id = ids.worker_id()
         self.values = values or Values()
@@ -128,7 +130,8 @@ class WorkerProcess:
         self.shares = Shares(settings.capacity, inboxes, stuck_seconds=settings.stuck_seconds, lease=self.lease)
         self.rules = FlowRules(self.database)
         handlers = completion_handlers(self._features)
-        self.outbox = OutboxThread(OutboxProcessor(self.database, handlers=handlers, values=self.values), inboxes)
+        processor = OutboxProcessor(self.database, handlers=handlers, values=self.values)
+        self.outbox = OutboxThread(processor, inboxes, self._hint)
         outcomes = Outcomes(self.database, self.worker_id, self.values, self.rules, inboxes=inboxes, outbox=self.outbox)
         self.finalizer = Finalizer(outcomes, self.values)
 
