@@ -14,7 +14,13 @@ SHOWN = 10
 
 # Unfinished executions either wait or run; both predicates are predicates of partial indexes, so only such rows are
 # read. Each part of the query has its own limit and no order, so that it stops after the first few rows.
-_WAITS, _RUNS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
+WAITS, RUNS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
+REFERS = {
+    "payload spec": "payload_spec_ref = :name",
+    "config": "config_ref = :name",
+    "secret": "secret_refs @> jsonb_build_array(CAST(:name AS TEXT))",
+}
+"""Conditions on `endpoint_versions` by the noun of a named table."""
 _OF_VERSIONS = """
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
     found AS (
@@ -37,12 +43,12 @@ _OF_VERSIONS = """
 
 
 def _of_versions(name: str, refers: str) -> NamedStatement:
-    return statement(name, _OF_VERSIONS, refers=refers, waits=_WAITS, runs=_RUNS, shown=SHOWN + 1)
+    return statement(name, _OF_VERSIONS, refers=refers, waits=WAITS, runs=RUNS, shown=SHOWN + 1)
 
 
-OF_PAYLOAD_SPEC = _of_versions("dependents.of_payload_spec", "payload_spec_ref = :name")
-OF_CONFIG = _of_versions("dependents.of_config", "config_ref = :name")
-OF_SECRET = _of_versions("dependents.of_secret", "secret_refs @> jsonb_build_array(CAST(:name AS TEXT))")
+OF_PAYLOAD_SPEC = _of_versions("dependents.of_payload_spec", REFERS["payload spec"])
+OF_CONFIG = _of_versions("dependents.of_config", REFERS["config"])
+OF_SECRET = _of_versions("dependents.of_secret", REFERS["secret"])
 OF_ENDPOINT = statement(
     "dependents.of_endpoint",
     """
@@ -80,8 +86,8 @@ OF_ENDPOINT = statement(
     SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
     """,
     shown=SHOWN + 1,
-    waits=_WAITS,
-    runs=_RUNS,
+    waits=WAITS,
+    runs=RUNS,
     may_start=MAY_START,
 )
 

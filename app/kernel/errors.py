@@ -112,6 +112,12 @@ class EndpointNotFoundError(NotFoundError, code="ENDPOINT_NOT_FOUND"):
         return cls(cls.message_format.format(name), name)
 
 
+class EndpointVersionNotFoundError(NotFoundError, code="ENDPOINT_VERSION_NOT_FOUND"):
+    """The endpoint has no version of that number."""
+
+    message_format = "There is no endpoint version {!r}. GET /endpoints/NAME/versions lists the versions."
+
+
 class JobNotFoundError(NotFoundError, code="JOB_NOT_FOUND"):
     """No job has that id."""
 

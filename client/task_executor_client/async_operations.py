@@ -826,6 +826,69 @@ class AsyncDeadLetters(AsyncGroup):
         return answer
 
 
+class AsyncEndpointVersions(AsyncGroup):
+    """Operations on `endpoint_versions`; `te` in the example is a client.
+
+    Example:
+        first = await te.endpoint_versions.list(name).first()
+    """
+
+    def list(
+        self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.EndpointVersion]:
+        """List the versions of an endpoint, newest first; also of a deleted endpoint.
+
+        Args:
+            name: Name of the endpoint.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.EndpointVersion`. Each page is requested when the iteration reaches it,
+            so the iteration raises the errors.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "endpoint_versions.list",
+            "GET",
+            "/endpoints/{name}/versions",
+            path={"name": name},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def get(self, name: str, version: str, /, *, timeout: float | None = None) -> models.EndpointVersion:
+        """Get a version of an endpoint.
+
+        Args:
+            name: Name of the endpoint.
+            version: Name of the version.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.EndpointVersion`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.EndpointVersionNotFoundError: The endpoint has no version of that number.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "endpoint_versions.get",
+            "GET",
+            "/endpoints/{name}/versions/{version}",
+            path={"name": name, "version": version},
+            timeout=timeout,
+        )
+        answer: models.EndpointVersion = await self._sender.request(call)
+        return answer
+
+
 class AsyncEndpoints(AsyncGroup):
     """Operations on `endpoints`; `te` in the example is a client.
 
@@ -3367,6 +3430,88 @@ class AsyncStats(AsyncGroup):
         return answer
 
 
+class AsyncUses(AsyncGroup):
+    """Operations on `uses`; `te` in the example is a client.
+
+    Example:
+        answer = await te.uses.of_endpoint(name)
+    """
+
+    async def of_endpoint(self, name: str, /, *, timeout: float | None = None) -> models.EndpointUses:
+        """Count the uses of an endpoint.
+
+        Args:
+            name: Name of the endpoint.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.EndpointUses`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("uses.of_endpoint", "GET", "/endpoints/{name}/uses", path={"name": name}, timeout=timeout)
+        answer: models.EndpointUses = await self._sender.request(call)
+        return answer
+
+    async def of_payload_spec(self, name: str, /, *, timeout: float | None = None) -> models.Uses:
+        """Count the uses of a payload spec: its endpoints, and their unfinished work.
+
+        Args:
+            name: Name of the payload spec.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Uses`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "uses.of_payload_spec", "GET", "/payload-specs/{name}/uses", path={"name": name}, timeout=timeout
+        )
+        answer: models.Uses = await self._sender.request(call)
+        return answer
+
+    async def of_config(self, name: str, /, *, timeout: float | None = None) -> models.Uses:
+        """Count the uses of a config: its endpoints, and their unfinished work.
+
+        Args:
+            name: Name of the config.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Uses`.
+
+        Raises:
+            errors.ConfigNotFoundError: No config has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("uses.of_config", "GET", "/configs/{name}/uses", path={"name": name}, timeout=timeout)
+        answer: models.Uses = await self._sender.request(call)
+        return answer
+
+    async def of_secret(self, name: str, /, *, timeout: float | None = None) -> models.Uses:
+        """Count the uses of a secret: its endpoints, and their unfinished work.
+
+        Args:
+            name: Name of the secret.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Uses`.
+
+        Raises:
+            errors.SecretNotFoundError: No secret has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("uses.of_secret", "GET", "/secrets/{name}/uses", path={"name": name}, timeout=timeout)
+        answer: models.Uses = await self._sender.request(call)
+        return answer
+
+
 class AsyncWorkers(AsyncGroup):
     """Operations on `workers`; `te` in the example is a client.
 
@@ -4066,6 +4211,11 @@ class AsyncService(AsyncGroup):
         return AsyncDeadLetters(self._sender)
 
     @property
+    def endpoint_versions(self) -> AsyncEndpointVersions:
+        """Operations on `endpoint_versions`."""
+        return AsyncEndpointVersions(self._sender)
+
+    @property
     def endpoints(self) -> AsyncEndpoints:
         """Operations on `endpoints`."""
         return AsyncEndpoints(self._sender)
@@ -4164,6 +4314,11 @@ class AsyncService(AsyncGroup):
     def stats(self) -> AsyncStats:
         """Operations on `stats`."""
         return AsyncStats(self._sender)
+
+    @property
+    def uses(self) -> AsyncUses:
+        """Operations on `uses`."""
+        return AsyncUses(self._sender)
 
     @property
     def workers(self) -> AsyncWorkers:

@@ -275,6 +275,13 @@ class EndpointNotFoundError(NotFoundError):
     """
 
 
+class EndpointVersionNotFoundError(NotFoundError):
+    """The endpoint has no version of that number.
+
+    Code `ENDPOINT_VERSION_NOT_FOUND`, HTTP status 404.
+    """
+
+
 class ExecutionNotFoundError(NotFoundError):
     """No execution has that id.
 
@@ -352,6 +359,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "CONFLICT": ConflictError,
     "DEAD_LETTER_NOT_FOUND": DeadLetterNotFoundError,
     "ENDPOINT_NOT_FOUND": EndpointNotFoundError,
+    "ENDPOINT_VERSION_NOT_FOUND": EndpointVersionNotFoundError,
     "EVENTS_EXPIRED": EventsExpiredError,
     "EXECUTION_NOT_CANCELLABLE": ExecutionNotCancellableError,
     "EXECUTION_NOT_FOUND": ExecutionNotFoundError,

@@ -172,7 +172,7 @@ class SigningSpec(TypedDict):
 
 
 class HttpSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     url: str
     """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
@@ -190,7 +190,7 @@ class HttpSpec(TypedDict):
 
 
 class KafkaSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     bootstrap_servers: str
     """May contain `{{config.…}}`, `{{secret.…}}`."""
@@ -211,7 +211,7 @@ class KafkaSpec(TypedDict):
 
 
 class RedisStreamSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     redis_url: str
     """May contain `{{config.…}}`, `{{secret.…}}`."""
@@ -232,7 +232,7 @@ class RedisStreamSpec(TypedDict):
 
 
 class NotificationSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     url: str | list[str]
     """A channel, such as `slack://…`, or up to 10; secrets are placeholders May contain `{{config.…}}`,
@@ -252,7 +252,7 @@ class NotificationSpec(TypedDict):
 
 
 class WorkflowSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     nodes: list[dict[str, Any]]
     """As `nodes` of `POST /workflows` May contain ."""
@@ -287,7 +287,7 @@ class ActorSpec(TypedDict):
 
 
 class RetryPolicySpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `NewJob`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion` and 1 more."""
 
     max_attempts: NotRequired[int]
     backoff: NotRequired[Literal["fixed", "linear", "exponential", "custom", "decorrelated"]]
@@ -422,7 +422,7 @@ class NewEndpoint(TypedDict):
 
 
 class Callbacks(TypedDict):
-    """Part of `Endpoint`, `CreatedJob`, `Job`."""
+    """Part of `Endpoint`, `EndpointVersion`, `CreatedJob`, `Job`."""
 
     on_success: NotRequired[str | None]
     on_failure: NotRequired[str | None]
@@ -541,6 +541,94 @@ class LimitsState(TypedDict):
     paused_at: str | None
     gates: list[Gate]
     """Limit of the endpoint, then limit of `key`."""
+
+
+class EndpointVersion(TypedDict):
+    """Answer of `endpoint_versions.get`; part of `EndpointVersionPage`."""
+
+    version: int
+    name: str
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    payload_spec: str | None
+    config: str | None
+    secrets: list[str]
+    """Names in its templates."""
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
+    """As given."""
+    retry_policy: RetryPolicySpec | None
+    """As given."""
+    keep_response: Literal["always", "on_error", "never"]
+    callbacks: Callbacks | None
+    actor: str | None
+    """Name of the API key that stored the version, or cli:USER; `null` once its entry of the audit log was deleted."""
+    created_at: str
+
+
+class EndpointVersionPage(TypedDict):
+    """Answer of `endpoint_versions.list`."""
+
+    items: list[EndpointVersion]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class UseExample(TypedDict):
+    """Part of `Use`."""
+
+    id: str
+    """Name or id; of a `workflow_node` the id of its workflow."""
+    title: str | None
+    """Name of the job or of the node, pattern of the rule, or endpoint version of the execution."""
+
+
+class Use(TypedDict):
+    """Part of `EndpointUses`, `Uses`."""
+
+    kind: Literal[
+        "endpoint",
+        "callback",
+        "workflow_definition",
+        "channel",
+        "rule",
+        "schedule",
+        "workflow_node",
+        "waiting_execution",
+        "running_execution",
+    ]
+    """`endpoint`: its current version names the value; `callback`: an endpoint that calls back;
+    `workflow_definition`: an endpoint of type WORKFLOW with such a node; `channel`: a notification rule that
+    sends through the endpoint; `rule`: a notification rule whose pattern matches it; `schedule`: an unretired
+    repeating job; `workflow_node`: a node that may still start.
+    """
+    count: int
+    """Up to 1,000 are counted."""
+    is_complete: bool
+    """False if there may be more than `count`."""
+    examples: list[UseExample]
+    """Up to 5."""
+
+
+class Waiting(TypedDict):
+    """Part of `EndpointUses`."""
+
+    version: int
+    count: int
+    """Of the first 1,000."""
+
+
+class EndpointUses(TypedDict):
+    """Answer of `uses.of_endpoint`."""
+
+    name: str
+    uses: list[Use]
+    waiting: list[Waiting]
+
+
+class Uses(TypedDict):
+    """Answer of `uses.of_payload_spec`, `uses.of_config`, `uses.of_secret`."""
+
+    name: str
+    uses: list[Use]
 
 
 class NewJob(TypedDict):

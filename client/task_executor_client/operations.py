@@ -822,6 +822,69 @@ class DeadLetters(Group):
         return answer
 
 
+class EndpointVersions(Group):
+    """Operations on `endpoint_versions`; `te` in the example is a client.
+
+    Example:
+        first = te.endpoint_versions.list(name).first()
+    """
+
+    def list(
+        self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> Pages[models.EndpointVersion]:
+        """List the versions of an endpoint, newest first; also of a deleted endpoint.
+
+        Args:
+            name: Name of the endpoint.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.EndpointVersion`. Each page is requested when the iteration reaches it,
+            so the iteration raises the errors.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "endpoint_versions.list",
+            "GET",
+            "/endpoints/{name}/versions",
+            path={"name": name},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+    def get(self, name: str, version: str, /, *, timeout: float | None = None) -> models.EndpointVersion:
+        """Get a version of an endpoint.
+
+        Args:
+            name: Name of the endpoint.
+            version: Name of the version.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.EndpointVersion`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.EndpointVersionNotFoundError: The endpoint has no version of that number.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "endpoint_versions.get",
+            "GET",
+            "/endpoints/{name}/versions/{version}",
+            path={"name": name, "version": version},
+            timeout=timeout,
+        )
+        answer: models.EndpointVersion = self._sender.request(call)
+        return answer
+
+
 class Endpoints(Group):
     """Operations on `endpoints`; `te` in the example is a client.
 
@@ -3347,6 +3410,88 @@ class Stats(Group):
         return answer
 
 
+class Uses(Group):
+    """Operations on `uses`; `te` in the example is a client.
+
+    Example:
+        answer = te.uses.of_endpoint(name)
+    """
+
+    def of_endpoint(self, name: str, /, *, timeout: float | None = None) -> models.EndpointUses:
+        """Count the uses of an endpoint.
+
+        Args:
+            name: Name of the endpoint.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.EndpointUses`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of("uses.of_endpoint", "GET", "/endpoints/{name}/uses", path={"name": name}, timeout=timeout)
+        answer: models.EndpointUses = self._sender.request(call)
+        return answer
+
+    def of_payload_spec(self, name: str, /, *, timeout: float | None = None) -> models.Uses:
+        """Count the uses of a payload spec: its endpoints, and their unfinished work.
+
+        Args:
+            name: Name of the payload spec.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Uses`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "uses.of_payload_spec", "GET", "/payload-specs/{name}/uses", path={"name": name}, timeout=timeout
+        )
+        answer: models.Uses = self._sender.request(call)
+        return answer
+
+    def of_config(self, name: str, /, *, timeout: float | None = None) -> models.Uses:
+        """Count the uses of a config: its endpoints, and their unfinished work.
+
+        Args:
+            name: Name of the config.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Uses`.
+
+        Raises:
+            errors.ConfigNotFoundError: No config has that name.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of("uses.of_config", "GET", "/configs/{name}/uses", path={"name": name}, timeout=timeout)
+        answer: models.Uses = self._sender.request(call)
+        return answer
+
+    def of_secret(self, name: str, /, *, timeout: float | None = None) -> models.Uses:
+        """Count the uses of a secret: its endpoints, and their unfinished work.
+
+        Args:
+            name: Name of the secret.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Uses`.
+
+        Raises:
+            errors.SecretNotFoundError: No secret has that name.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of("uses.of_secret", "GET", "/secrets/{name}/uses", path={"name": name}, timeout=timeout)
+        answer: models.Uses = self._sender.request(call)
+        return answer
+
+
 class Workers(Group):
     """Operations on `workers`; `te` in the example is a client.
 
@@ -4040,6 +4185,11 @@ class Service(Group):
         return DeadLetters(self._sender)
 
     @property
+    def endpoint_versions(self) -> EndpointVersions:
+        """Operations on `endpoint_versions`."""
+        return EndpointVersions(self._sender)
+
+    @property
     def endpoints(self) -> Endpoints:
         """Operations on `endpoints`."""
         return Endpoints(self._sender)
@@ -4138,6 +4288,11 @@ class Service(Group):
     def stats(self) -> Stats:
         """Operations on `stats`."""
         return Stats(self._sender)
+
+    @property
+    def uses(self) -> Uses:
+        """Operations on `uses`."""
+        return Uses(self._sender)
 
     @property
     def workers(self) -> Workers:

@@ -188,7 +188,7 @@ class Readers:
         """Yield the paths of all reads of lists, and of good rows."""
         good = {"job_id": self._good["cron"], "execution_id": self._good["failed"], "worker_id": WORKER}
         good |= dict.fromkeys(("name", "node", "target", "redrive_id", "operation_id"), "good")
-        good["workflow_id"] = self._good["workflow"]
+        good |= {"workflow_id": self._good["workflow"], "version": 1}
         for path, operations in document()["paths"].items():
             if "get" in operations and "letter_id" not in path and path != "/stats":
                 named = [each.get("name") for each in operations["get"].get("parameters", [])]

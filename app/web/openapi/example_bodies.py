@@ -53,6 +53,7 @@ BY_NAME: Mapping[str, Any] = {
     "key_id": "5f0c1d2e3b4a6978",
     "name": _EMAIL_CONFIG["name"],
     "endpoint": _EMAIL.name,
+    "version": 3,
     "target": "https:api.example.com:443",
     "queue": "bulk",
     "payload_spec": _EMAIL_INPUT["name"],
@@ -217,6 +218,12 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
         | {"queue": None, "queue_in_effect": endpoint["type"].lower(), "priority": 128}
         | {"limits": None, "breaker": None, "result_retention": None, "callbacks": None, "paused_at": None}
+        for label, endpoint in _ENDPOINTS.items()
+    },
+    "EndpointVersionSchema": {
+        label: endpoint
+        | {"version": 3, "secrets": [], "keep_response": str(KeepResponse.ALWAYS), "callbacks": None}
+        | {"actor": "deploy-bot", "created_at": _AT}
         for label, endpoint in _ENDPOINTS.items()
     },
     "FlowSchema": {

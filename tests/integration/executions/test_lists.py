@@ -17,7 +17,7 @@ from schema.states import BreakerState
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.http.document import document
-from tests.integration.registered import created, cron, one_shot, register
+from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 
 TARGET = "http:listed:80"
 
@@ -71,6 +71,13 @@ def add_secret(service: Service) -> None:
 
 def add_endpoint(service: Service) -> None:
     register(service.api, name(service))
+
+
+def add_endpoint_version(service: Service) -> None:
+    if service.added == 1:
+        register(service.api, "listed")
+    body = http_endpoint("listed", retry_policy={"max_attempts": service.added % 9 + 1})
+    assert service.api.put("/endpoints/listed", body).status_code == 200
 
 
 def add_job(service: Service) -> None:
@@ -154,6 +161,7 @@ LISTS: dict[str, tuple[str, Callable[[Service], None]]] = {
     "/configs": ("name", add_config),
     "/secrets": ("name", add_secret),
     "/endpoints": ("name", add_endpoint),
+    "/endpoints/{name}/versions": ("version", add_endpoint_version),
     "/jobs": ("job_id", add_job),
     "/jobs/{job_id}/executions": ("execution_id", add_tick),
     "/jobs/{job_id}/versions": ("job_id", add_version),

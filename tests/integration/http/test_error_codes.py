@@ -138,6 +138,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("SECRET_NOT_FOUND", 404, get("/secrets/nope"), []),
     ("ENDPOINT_NOT_FOUND", 404, get("/endpoints/nope"), []),
     ("ENDPOINT_NOT_FOUND", 404, job(endpoint="nope"), ["/endpoint"]),
+    ("ENDPOINT_VERSION_NOT_FOUND", 404, get("/endpoints/target/versions/9"), []),
     ("JOB_NOT_FOUND", 404, get("/jobs/job_nope"), []),
     ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
     ("WORKER_NOT_FOUND", 404, get("/workers/nope"), []),

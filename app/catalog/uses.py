@@ -1,0 +1,232 @@
+"""Uses of endpoints, payload specs, configs and secrets: bounded counts by kind, each with a few examples."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.catalog.dependents import REFERS, RUNS, WAITS
+from app.catalog.endpoints import versions
+from app.catalog.named_table import NamedTable
+from app.catalog.routing import matches
+from app.kernel.db import Database
+from app.kernel.sql import NamedStatement, statement
+from schema.tables.workflows import MAY_START
+
+MAX_COUNTED = 1_000  # uses of each kind, and executions of each endpoint that are read
+MAX_ENDPOINTS = 100  # endpoints whose jobs and executions are read for a named value
+MAX_EXAMPLES = 5
+
+
+class UseKind(StrEnum):
+    ENDPOINT = "endpoint"
+    CALLBACK = "callback"
+    WORKFLOW_DEFINITION = "workflow_definition"
+    CHANNEL = "channel"
+    RULE = "rule"
+    SCHEDULE = "schedule"
+    WORKFLOW_NODE = "workflow_node"
+    WAITING_EXECUTION = "waiting_execution"
+    RUNNING_EXECUTION = "running_execution"
+
+
+OF_ENDPOINT_KINDS = tuple(kind for kind in UseKind if kind is not UseKind.ENDPOINT)
+OF_VALUE_KINDS = (UseKind.ENDPOINT, UseKind.SCHEDULE, UseKind.WAITING_EXECUTION, UseKind.RUNNING_EXECUTION)
+
+_LIMITS = {"most": MAX_COUNTED + 1, "endpoints": MAX_ENDPOINTS + 1, "examples": MAX_EXAMPLES}
+# Each part has its own limit and no order, so that it stops after the first rows.
+DEFINITIONS = statement(
+    "uses.definitions",
+    """
+    WITH found AS MATERIALIZED (
+      (SELECT 'callback' AS kind, name AS id, CAST(NULL AS TEXT) AS title FROM endpoints
+        WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
+               OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {most})
+      UNION ALL
+      (SELECT 'workflow_definition', name, NULL FROM endpoints
+        WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL
+          AND (spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint', CAST(:name AS TEXT)))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate',
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT))))) LIMIT {most})
+      UNION ALL
+      (SELECT 'channel', name, NULL FROM notification_rules
+        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {most})),
+    numbered AS (
+      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
+             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
+    SELECT kind, id, title, n FROM numbered WHERE nth <= {examples} ORDER BY kind, id
+    """,
+    **_LIMITS,
+)
+WORK = statement(
+    "uses.work",
+    """
+    WITH found AS MATERIALIZED (
+      (SELECT 'schedule' AS kind, job_id AS id, name AS title FROM jobs
+        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {most})
+      UNION ALL
+      (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes
+        WHERE endpoint = :name AND {may_start} LIMIT {most})
+      UNION ALL
+      (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes
+        WHERE other_endpoints IS NOT NULL AND other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
+          AND {may_start} LIMIT {most})
+      UNION ALL
+      (SELECT 'waiting_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
+        WHERE endpoint = :name AND {waits} LIMIT {most})
+      UNION ALL
+      (SELECT 'running_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
+        WHERE endpoint = :name AND {runs} LIMIT {most})),
+    numbered AS (
+      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
+             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
+    SELECT kind, id, title, n FROM numbered WHERE nth <= {examples} ORDER BY kind, id
+    """,
+    may_start=MAY_START,
+    waits=WAITS,
+    runs=RUNS,
+    **_LIMITS,
+)
+WAITING_BY_VERSION = statement(
+    "uses.waiting_by_version",
+    """
+    SELECT version, count(*) AS n
+      FROM (SELECT endpoint_version AS version FROM executions WHERE endpoint = :name AND {waits} LIMIT {most}) AS seen
+     GROUP BY version ORDER BY version DESC
+    """,
+    waits=WAITS,
+    most=MAX_COUNTED,
+)
+RULES = statement(
+    "uses.rules",
+    """
+    SELECT name, rule_json->>'endpoint' AS pattern FROM notification_rules
+     WHERE rule_json->>'endpoint' IS NOT NULL OR rule_json->>'all' = 'true'
+     ORDER BY name LIMIT {most}
+    """,
+    most=MAX_COUNTED + 1,
+)
+
+# The last parts of `found` name the kinds whose rows were not all read.
+_OF_VALUE = """
+    WITH v AS MATERIALIZED (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
+    n AS MATERIALIZED (SELECT DISTINCT endpoint FROM v ORDER BY endpoint LIMIT {endpoints}),
+    waits AS MATERIALIZED (
+      SELECT n.endpoint, x.id, x.version FROM n CROSS JOIN LATERAL (
+        SELECT execution_id AS id, endpoint_version AS version FROM executions
+         WHERE endpoint = n.endpoint AND {waits} LIMIT {most}) AS x),
+    runs AS MATERIALIZED (
+      SELECT n.endpoint, x.id, x.version FROM n CROSS JOIN LATERAL (
+        SELECT execution_id AS id, endpoint_version AS version FROM executions
+         WHERE endpoint = n.endpoint AND {runs} LIMIT {most}) AS x),
+    repeats AS MATERIALIZED (
+      SELECT n.endpoint, x.id, x.title, x.version FROM n CROSS JOIN LATERAL (
+        SELECT job_id AS id, name AS title, endpoint_version AS version FROM jobs
+         WHERE endpoint = n.endpoint AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED'
+         LIMIT {most}) AS x),
+    found AS MATERIALIZED (
+      (SELECT 'endpoint' AS kind, e.name AS id, CAST(NULL AS TEXT) AS title FROM endpoints AS e
+         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL LIMIT {most})
+      UNION ALL
+      (SELECT 'schedule', r.id, r.title FROM repeats AS r
+         JOIN v ON v.endpoint = r.endpoint AND v.version = r.version LIMIT {most})
+      UNION ALL
+      (SELECT 'waiting_execution', w.id, CAST(w.version AS TEXT) FROM waits AS w
+         JOIN v ON v.endpoint = w.endpoint AND v.version = w.version LIMIT {most})
+      UNION ALL
+      (SELECT 'running_execution', r.id, CAST(r.version AS TEXT) FROM runs AS r
+         JOIN v ON v.endpoint = r.endpoint AND v.version = r.version LIMIT {most})
+      UNION ALL
+      (SELECT '', 'schedule', NULL FROM repeats GROUP BY endpoint HAVING count(*) >= {most} LIMIT 1)
+      UNION ALL
+      (SELECT '', 'waiting_execution', NULL FROM waits GROUP BY endpoint HAVING count(*) >= {most} LIMIT 1)
+      UNION ALL
+      (SELECT '', 'running_execution', NULL FROM runs GROUP BY endpoint HAVING count(*) >= {most} LIMIT 1)
+      UNION ALL
+      (SELECT '', 'endpoint', NULL FROM n HAVING count(*) >= {endpoints})),
+    numbered AS (
+      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
+             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
+    SELECT kind, id, title, n FROM numbered WHERE nth <= {examples} ORDER BY kind, id
+    """
+
+
+def _of_value(noun: str) -> NamedStatement:
+    name = f"uses.of_{noun.replace(' ', '_')}"
+    return statement(name, _OF_VALUE, refers=REFERS[noun], waits=WAITS, runs=RUNS, **_LIMITS)
+
+
+OF_VALUE = {noun: _of_value(noun) for noun in REFERS}
+
+
+@dataclass(frozen=True, slots=True)
+class UseExample:
+    """A use; `title` is the name of a job or of a node, or the endpoint version of an execution."""
+
+    id: str
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Uses of one kind; not complete if there may be more than `count`."""
+
+    kind: UseKind
+    count: int
+    is_complete: bool
+    examples: Sequence[UseExample]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingVersion:
+    """Number of waiting executions of an endpoint version, among the first MAX_COUNTED."""
+
+    version: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    name: str
+    uses: Sequence[Use]
+    waiting: Sequence[WaitingVersion] = ()
+
+
+def of_endpoint(database: Database, name: str) -> Uses:
+    """Count the uses of a live endpoint; raises EndpointNotFoundError."""
+    versions.get(database, name)
+    rows = [row for part in (DEFINITIONS, WORK) for row in database.fetch(part, {"name": name})]
+    found = list(_uses(rows, OF_ENDPOINT_KINDS))
+    rules = [row for row in database.fetch(RULES) if row.pattern is None or matches(row.pattern, name)]
+    found[OF_ENDPOINT_KINDS.index(UseKind.RULE)] = _use(
+        UseKind.RULE, len(rules), [UseExample(row.name, row.pattern) for row in rules[:MAX_EXAMPLES]]
+    )
+    by_version = database.fetch(WAITING_BY_VERSION, {"name": name})
+    return Uses(name, found, [WaitingVersion(row.version, row.n) for row in by_version])
+
+
+def of_value(database: Database, table: NamedTable, name: str) -> Uses:
+    """Count the uses of a payload spec, a config or a secret; raises the table's `not_found`."""
+    table.get(database, name)
+    return Uses(name, list(_uses(database.fetch(OF_VALUE[table.noun], {"name": name}), OF_VALUE_KINDS)))
+
+
+def _uses(rows: Sequence[Row[Any]], kinds: Sequence[UseKind]) -> Iterator[Use]:
+    by_kind = defaultdict[str, list[Row[Any]]](list)
+    for row in rows:
+        by_kind[row.kind].append(row)
+    unread = {row.id for row in by_kind[""]}
+    for kind in kinds:
+        found = by_kind[kind]
+        is_cut = kind in unread or (kind is not UseKind.ENDPOINT and UseKind.ENDPOINT in unread)
+        count = found[0].n if found else 0
+        yield _use(kind, count, [UseExample(row.id, row.title) for row in found], is_cut=is_cut)
+
+
+def _use(kind: UseKind, count: int, examples: Sequence[UseExample], *, is_cut: bool = False) -> Use:
+    return Use(kind, min(count, MAX_COUNTED), count <= MAX_COUNTED and not is_cut, examples)
