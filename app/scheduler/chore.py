@@ -1,5 +1,6 @@
 """Chores: entries of the scheduler's plan, their context and their counts."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,7 @@ class ChoreContext:
         batch: Rows in one statement.
         late_per_pass: Missed ticks that one pass over the due jobs inserts.
         scan_pace: Pause between two full scans.
+        until: Instant by `time.monotonic()` after which checks do not wait; infinite for schedulers.
         served: Shards that may have executions; `served.count` is their number.
     """
 
@@ -76,6 +78,7 @@ class ChoreContext:
     batch: int = BATCH
     late_per_pass: int = LATE_PER_PASS
     scan_pace: ScanPace = PACE
+    until: float = math.inf
     served: ShardCount = field(init=False)
     _locked_rows: dict[str, LockedRows] = field(init=False, default_factory=dict)
 

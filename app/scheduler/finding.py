@@ -1,5 +1,6 @@
 """Findings of checks, and safety nets: checks with a repair, of rows that no statement leaves."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,23 @@ class Finding:
 
 
 Check = Callable[[ChoreContext], Iterator[Finding]]
-"""Reads a bounded number of rows and yields the problems."""
+"""Reads a bounded number of rows and yields the problems; raises OutOfTimeError without time to wait."""
+
+
+class OutOfTimeError(Exception):
+    """A check has to wait for longer than its examination lasts."""
+
+
+def demand(context: ChoreContext, seconds: float) -> None:
+    """Raise OutOfTimeError if the examination ends within these seconds."""
+    if time.monotonic() + seconds >= context.until:
+        raise OutOfTimeError
+
+
+def pause(context: ChoreContext, seconds: float) -> None:
+    """Wait between two reads of a check; raises OutOfTimeError if the examination ends before."""
+    demand(context, seconds)
+    time.sleep(seconds)
 
 
 class SafetyNet:

@@ -12,6 +12,34 @@ from .groups import AsyncGroup
 from .pages import AsyncPages
 
 
+class AsyncApiKeys(AsyncGroup):
+    """Operations on `api_keys`; `te` in the example is a client.
+
+    Example:
+        first = await te.api_keys.list().first()
+    """
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.ApiKey]:
+        """List API keys, newest first.
+
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.ApiKey`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("api_keys.list", "GET", "/api-keys", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return AsyncPages(self._sender, call)
+
+
 class AsyncAudit(AsyncGroup):
     """Operations on `audit`; `te` in the example is a client.
 
@@ -823,6 +851,30 @@ class AsyncDeadLetters(AsyncGroup):
             timeout=timeout,
         )
         answer: models.DeadLetter = await self._sender.request(call)
+        return answer
+
+
+class AsyncDoctor(AsyncGroup):
+    """Operations on `doctor`; `te` in the example is a client.
+
+    Example:
+        answer = await te.doctor.get()
+    """
+
+    async def get(self, *, timeout: float | None = None) -> models.Doctor:
+        """Find problems of the database and its rows, as `flask doctor` does; repairs nothing.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Doctor`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("doctor.get", "GET", "/doctor", timeout=timeout)
+        answer: models.Doctor = await self._sender.request(call)
         return answer
 
 
@@ -4171,6 +4223,11 @@ class AsyncService(AsyncGroup):
     """
 
     @property
+    def api_keys(self) -> AsyncApiKeys:
+        """Operations on `api_keys`."""
+        return AsyncApiKeys(self._sender)
+
+    @property
     def audit(self) -> AsyncAudit:
         """Operations on `audit`."""
         return AsyncAudit(self._sender)
@@ -4209,6 +4266,11 @@ class AsyncService(AsyncGroup):
     def dead_letters(self) -> AsyncDeadLetters:
         """Operations on `dead_letters`."""
         return AsyncDeadLetters(self._sender)
+
+    @property
+    def doctor(self) -> AsyncDoctor:
+        """Operations on `doctor`."""
+        return AsyncDoctor(self._sender)
 
     @property
     def endpoint_versions(self) -> AsyncEndpointVersions:

@@ -1355,6 +1355,28 @@ class AuditEntryPage(TypedDict):
     """Opaque; `null` on the last page."""
 
 
+class ApiKey(TypedDict):
+    """Part of `ApiKeyPage`."""
+
+    key_id: str
+    name: str
+    scopes: list[str]
+    state: Literal["active", "expired", "revoked"]
+    created_at: str
+    expires_at: str | None
+    """`null`: never."""
+    last_used_at: str | None
+    """Exact to about a minute; `null`: never used."""
+
+
+class ApiKeyPage(TypedDict):
+    """Answer of `api_keys.list`."""
+
+    items: list[ApiKey]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
 class CronPreviewQuestion(TypedDict):
     """Body of `cron.preview`."""
 
@@ -1382,6 +1404,25 @@ class Health(TypedDict):
     """Answer of `health.live`, `health.ready`."""
 
     status: str
+
+
+class Finding(TypedDict):
+    """Part of `Doctor`."""
+
+    check: str
+    """Area of the problem."""
+    problem: str
+    fix: str
+    fixable: bool
+    """Whether `flask doctor --fix` repairs it."""
+
+
+class Doctor(TypedDict):
+    """Answer of `doctor.get`."""
+
+    findings: list[Finding]
+    unfinished: list[str]
+    """Checks that 5 s did not suffice for; `flask doctor` waits for them."""
 
 
 class Queue(TypedDict):

@@ -12,6 +12,34 @@ from .groups import Group
 from .pages import Pages
 
 
+class ApiKeys(Group):
+    """Operations on `api_keys`; `te` in the example is a client.
+
+    Example:
+        first = te.api_keys.list().first()
+    """
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> Pages[models.ApiKey]:
+        """List API keys, newest first.
+
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.ApiKey`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of("api_keys.list", "GET", "/api-keys", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        return Pages(self._sender, call)
+
+
 class Audit(Group):
     """Operations on `audit`; `te` in the example is a client.
 
@@ -819,6 +847,30 @@ class DeadLetters(Group):
             timeout=timeout,
         )
         answer: models.DeadLetter = self._sender.request(call)
+        return answer
+
+
+class Doctor(Group):
+    """Operations on `doctor`; `te` in the example is a client.
+
+    Example:
+        answer = te.doctor.get()
+    """
+
+    def get(self, *, timeout: float | None = None) -> models.Doctor:
+        """Find problems of the database and its rows, as `flask doctor` does; repairs nothing.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Doctor`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of("doctor.get", "GET", "/doctor", timeout=timeout)
+        answer: models.Doctor = self._sender.request(call)
         return answer
 
 
@@ -4145,6 +4197,11 @@ class Service(Group):
     """
 
     @property
+    def api_keys(self) -> ApiKeys:
+        """Operations on `api_keys`."""
+        return ApiKeys(self._sender)
+
+    @property
     def audit(self) -> Audit:
         """Operations on `audit`."""
         return Audit(self._sender)
@@ -4183,6 +4240,11 @@ class Service(Group):
     def dead_letters(self) -> DeadLetters:
         """Operations on `dead_letters`."""
         return DeadLetters(self._sender)
+
+    @property
+    def doctor(self) -> Doctor:
+        """Operations on `doctor`."""
+        return Doctor(self._sender)
 
     @property
     def endpoint_versions(self) -> EndpointVersions:

@@ -1,4 +1,4 @@
-"""`flask doctor`: find and repair problems of the database and its rows."""
+"""`flask doctor` and `GET /doctor`: find and repair problems of the database and its rows."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,10 +9,16 @@ if TYPE_CHECKING:
     import click
 
     from app.scheduler.finding import Check
+    from app.web.openapi.resource import Resource
 
 
 class Doctor(Feature):
     name = "doctor"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.doctor import api
+
+        return [api.resource]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.doctor import cli

@@ -1,16 +1,16 @@
 """`flask doctor`: run all checks, show their findings, and apply safe repairs."""
 
-import threading
-
 import click
 from flask.cli import with_appcontext
 
 from app.cli import commands
 from app.cli.commands import FAILED, confirm, yes_option
 from app.cli.console import json_option, print_json, progress, show_line, show_table
+from app.features.doctor import examination
 from app.kernel.formats import numbered
+from app.kernel.function_types import never
 from app.scheduler.chore import ChoreContext
-from app.scheduler.finding import SAFETY_NETS, Check, Finding
+from app.scheduler.finding import Finding
 from app.web.services import services, wake
 
 
@@ -36,16 +36,10 @@ def command(repairs: bool, yes: bool, as_json: bool) -> None:
 
 def _examine() -> list[Finding]:
     serving = services()
-    context = ChoreContext(serving.database, serving.settings, hint=wake, stopping=threading.Event().is_set)
-    checks: list[Check] = [*(check for feature in serving.features for check in feature.checks()), *SAFETY_NETS]
-    found = list[Finding]()
+    context = ChoreContext(serving.database, serving.settings, hint=wake, stopping=never)
+    checks = examination.checks(serving.features)
     with progress("checks", len(checks)) as advance:
-        for check in checks:
-            found += check(context)
-            advance(1)
-            if any(each.ends for each in found):
-                break
-    return found
+        return examination.examine(context, checks, lambda: advance(1)).findings
 
 
 def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[Finding, int]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from app.kernel.db import Database
 from app.kernel.formats import numbered
 from app.kernel.sql import statement
 from app.queue.bulk.bulk_job_runner import TURN_SECONDS
@@ -14,7 +13,7 @@ from app.queue.executions.materialization import due
 from app.queue.executions.reclaim import Candidate, candidates, reclaim
 from app.queue.jobs import unfinished_changes
 from app.scheduler.chore import ChoreContext
-from app.scheduler.finding import MAX_COUNTED, START_SCHEDULER, Finding, counted, listed
+from app.scheduler.finding import MAX_COUNTED, START_SCHEDULER, Finding, counted, demand, listed, pause
 
 LATE = timedelta(minutes=1)  # a scheduler that keeps up is never so late
 _LATE_MS = LATE // timedelta(milliseconds=1)
@@ -55,8 +54,8 @@ UNDER_WAY = statement(
 def lost(context: ChoreContext) -> Iterator[Finding]:
     """Find executions of lost workers that a scheduler should have reclaimed by now."""
     settings = context.settings
-    pause = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
-    yield from _unclaimed(context, None, pause, "run on a lost worker")
+    interval = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
+    yield from _unclaimed(context, None, interval, "run on a lost worker")
 
 
 def stuck(context: ChoreContext) -> Iterator[Finding]:
@@ -103,31 +102,32 @@ def bulk_jobs(context: ChoreContext) -> Iterator[Finding]:
     late = LATE.total_seconds() + len(rows) * TURN_SECONDS
     if left := sorted(row.name for row in rows if row.left_for > late):
         yield Finding("bulk_jobs", f"no scheduler continues {listed(left)}", START_SCHEDULER)
-    if any(row.is_held for row in rows) and (stuck := _without_progress(context.database)):
+    if any(row.is_held for row in rows) and (stuck := _without_progress(context)):
         problem = f"schedulers try to continue {listed(stuck)} and fail"
         fix = "their log has the reason (`could not continue`); stop a bulk job that is not needed (`POST .../stop`)"
         yield Finding("bulk_jobs", problem, fix)
 
 
-def _without_progress(database: Database) -> list[str]:
+def _without_progress(context: ChoreContext) -> list[str]:
     """Poll for a while, and return the bulk jobs that were held repeatedly at the same cursor."""
+    demand(context, _WATCHED_SECONDS)
     holds = set[tuple[object, ...]]()
     until = time.monotonic() + _WATCHED_SECONDS
     while time.monotonic() < until:
-        rows = database.fetch(UNDER_WAY, {"most": MAX_COUNTED})
+        rows = context.database.fetch(UNDER_WAY, {"most": MAX_COUNTED})
         holds |= {(row.name, row.reached_at, row.reached_id, row.held_until) for row in rows if row.is_held}
         time.sleep(_POLL_SECONDS)
     at_cursor = Counter(hold[:3] for hold in holds)
     return sorted({str(name) for (name, *_), number in at_cursor.items() if number > _MAX_HOLDS})
 
 
-def _unclaimed(context: ChoreContext, stuck_ms: int | None, pause: float, problem: str) -> Iterator[Finding]:
+def _unclaimed(context: ChoreContext, stuck_ms: int | None, interval: float, problem: str) -> Iterator[Finding]:
     find = partial(candidates, context.database, stuck_ms=stuck_ms, limit=MAX_COUNTED)
     first = {(each.tried.execution_id, each.tried.attempt) for each in find()}
     if not first:
         return
     # Read twice: a scheduler may be about to reclaim them.
-    time.sleep(pause * 1.5)
+    pause(context, interval * 1.5)
     left = [each for each in find() if (each.tried.execution_id, each.tried.attempt) in first]
     if left:
         fix = f"--fix ends these attempts, by the retry policies of their endpoints; {START_SCHEDULER}"

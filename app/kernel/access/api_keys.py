@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Row
 from app.kernel.audit import SYSTEM, Actor, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.sql import statement
 
 CREATE = statement(
@@ -27,13 +28,18 @@ CREATE = statement(
     RETURNING key_id, name, scopes, expires_at
     """,
 )
-LIST = statement(
-    "api_keys.list",
-    """
+_STORED = """
     SELECT key_id, name, scopes, created_at, expires_at, last_used_at, revoked_at,
            expires_at IS NOT NULL AND expires_at <= now() AS expired
-      FROM api_keys ORDER BY created_at, key_id
-    """,
+      FROM api_keys"""
+LIST = statement("api_keys.list", "{stored} ORDER BY created_at, key_id", stored=_STORED)
+PAGE = statement(
+    "api_keys.page",
+    """{stored}
+     WHERE CAST(:at AS TIMESTAMPTZ) IS NULL
+        OR (created_at, key_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT))
+     ORDER BY created_at DESC, key_id DESC LIMIT :limit""",
+    stored=_STORED,
 )
 LOCK = statement(
     "api_keys.lock",
@@ -57,6 +63,12 @@ class Scope(StrEnum):
     READ = "read"
 
 
+class KeyState(StrEnum):
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredKey:
     key_id: str
@@ -65,7 +77,7 @@ class StoredKey:
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
-    state: str
+    state: KeyState
 
 
 def create(
@@ -88,18 +100,15 @@ def create(
 def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
     """Read the keys whose name or id begins with `prefix`, or with the id in `prefix`; oldest first."""
     return [
-        StoredKey(
-            key_id=row.key_id,
-            name=row.name,
-            scopes=tuple(row.scopes) if isinstance(row.scopes, list) else (),
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-            last_used_at=row.last_used_at,
-            state="revoked" if row.revoked_at is not None else "expired" if row.expired else "active",
-        )
+        _stored(row)
         for row in database.fetch(LIST)
         if row.name.startswith(prefix) or row.key_id.startswith(id_in(prefix))
     ]
+
+
+def page(database: Database, wanted: PageRequest) -> Page[StoredKey]:
+    """Read a page of the keys, newest first."""
+    return page_of(database.fetch(PAGE, wanted.bounds), "created_at", "key_id", wanted, _stored)
 
 
 def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None:
@@ -124,6 +133,19 @@ def id_in(text: str) -> str:
 
 def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _stored(row: Row[Any]) -> StoredKey:
+    is_over = KeyState.EXPIRED if row.expired else KeyState.ACTIVE
+    return StoredKey(
+        key_id=row.key_id,
+        name=row.name,
+        scopes=tuple(row.scopes) if isinstance(row.scopes, list) else (),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+        state=is_over if row.revoked_at is None else KeyState.REVOKED,
+    )
 
 
 def _note(connection: Connection, change: AuditedChange, action: AuditAction, row: Row[Any], **states: Any) -> None:

@@ -10,6 +10,8 @@ from sqlalchemy import text
 
 from app.features.breakers import store as breakers_store
 from app.features.breakers.rules import Reason, Transition
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
@@ -78,6 +80,10 @@ def add_endpoint_version(service: Service) -> None:
         register(service.api, "listed")
     body = http_endpoint("listed", retry_policy={"max_attempts": service.added % 9 + 1})
     assert service.api.put("/endpoints/listed", body).status_code == 200
+
+
+def add_api_key(service: Service) -> None:
+    api_keys.create(service.database, name(service), [Scope.READ], None)
 
 
 def add_job(service: Service) -> None:
@@ -175,6 +181,7 @@ LISTS: dict[str, tuple[str, Callable[[Service], None]]] = {
     "/notification-rules/{name}/messages": ("group_id", add_message),
     "/workflows": ("workflow_id", add_workflow),
     "/audit": ("audit_id", add_config),
+    "/api-keys": ("key_id", add_api_key),
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),
     "/workers": ("worker_id", add_worker),
