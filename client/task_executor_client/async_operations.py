@@ -3300,6 +3300,35 @@ class AsyncSchedulers(AsyncGroup):
         return AsyncPages(self._sender, call)
 
 
+class AsyncSearch(AsyncGroup):
+    """Operations on `search`; `te` in the example is a client.
+
+    Example:
+        answer = await te.search.find()
+    """
+
+    async def find(self, *, q: str, timeout: float | None = None) -> models.Hits:
+        """Search all tables by their indexes, at most 10 rows of a kind and field.
+
+        Parts of names are compared for the first 2,000 names of a table, and for the 2,000 newest schedules and
+        workflows.
+
+        Args:
+            q: An id, an idempotency key or a name; a part of the name of an endpoint, schedule, workflow, payload
+                spec, config, secret or rule; a label such as `team=billing`; a part of a URL, target or host.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Hits`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("search.find", "GET", "/search", query={"q": q}, timeout=timeout)
+        answer: models.Hits = await self._sender.request(call)
+        return answer
+
+
 class AsyncSecrets(AsyncGroup):
     """Operations on `secrets`; `te` in the example is a client.
 
@@ -4366,6 +4395,11 @@ class AsyncService(AsyncGroup):
     def schedulers(self) -> AsyncSchedulers:
         """Operations on `schedulers`."""
         return AsyncSchedulers(self._sender)
+
+    @property
+    def search(self) -> AsyncSearch:
+        """Operations on `search`."""
+        return AsyncSearch(self._sender)
 
     @property
     def secrets(self) -> AsyncSecrets:

@@ -269,7 +269,7 @@ class WorkflowSpec(TypedDict):
 
 
 class ActorSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     actor: str
     """Name of the actor."""
@@ -548,12 +548,12 @@ class EndpointVersion(TypedDict):
 
     version: int
     name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW"]
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
     payload_spec: str | None
     config: str | None
     secrets: list[str]
     """Names in its templates."""
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec
+    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec | ActorSpec
     """As given."""
     retry_policy: RetryPolicySpec | None
     """As given."""
@@ -2843,3 +2843,36 @@ class Operations(TypedDict):
     """The first 100 by name."""
     paused_queues: list[PausedQueue]
     """The first 100 by name."""
+
+
+class Hit(TypedDict):
+    """Part of `Hits`."""
+
+    kind: Literal[
+        "execution",
+        "job",
+        "schedule",
+        "workflow",
+        "dead_letter",
+        "redrive",
+        "bulk_operation",
+        "endpoint",
+        "payload_spec",
+        "config",
+        "secret",
+        "notification_rule",
+        "breaker",
+        "worker",
+    ]
+    id: str
+    """Id or name."""
+    title: str | None
+    """Name, endpoint, host, URL or state."""
+    matched: Literal["id", "key", "name", "label", "target", "url", "host"]
+    """Field that matches."""
+
+
+class Hits(TypedDict):
+    """Answer of `search.find`."""
+
+    items: list[Hit]

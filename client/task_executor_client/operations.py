@@ -3282,6 +3282,35 @@ class Schedulers(Group):
         return Pages(self._sender, call)
 
 
+class Search(Group):
+    """Operations on `search`; `te` in the example is a client.
+
+    Example:
+        answer = te.search.find()
+    """
+
+    def find(self, *, q: str, timeout: float | None = None) -> models.Hits:
+        """Search all tables by their indexes, at most 10 rows of a kind and field.
+
+        Parts of names are compared for the first 2,000 names of a table, and for the 2,000 newest schedules and
+        workflows.
+
+        Args:
+            q: An id, an idempotency key or a name; a part of the name of an endpoint, schedule, workflow, payload
+                spec, config, secret or rule; a label such as `team=billing`; a part of a URL, target or host.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Hits`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of("search.find", "GET", "/search", query={"q": q}, timeout=timeout)
+        answer: models.Hits = self._sender.request(call)
+        return answer
+
+
 class Secrets(Group):
     """Operations on `secrets`; `te` in the example is a client.
 
@@ -4340,6 +4369,11 @@ class Service(Group):
     def schedulers(self) -> Schedulers:
         """Operations on `schedulers`."""
         return Schedulers(self._sender)
+
+    @property
+    def search(self) -> Search:
+        """Operations on `search`."""
+        return Search(self._sender)
 
     @property
     def secrets(self) -> Secrets:

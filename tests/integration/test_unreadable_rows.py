@@ -192,7 +192,8 @@ class Readers:
         for path, operations in document()["paths"].items():
             if "get" in operations and "letter_id" not in path and path != "/stats":
                 named = [each.get("name") for each in operations["get"].get("parameters", [])]
-                yield path.format(**good) + ("?limit=200" if "limit" in named else "")
+                query = "?q=bad" if path == "/search" else "?limit=200" if "limit" in named else ""
+                yield path.format(**good) + query
 
     def spoil(self, table: str, column: str, where: str, value: str) -> None:
         params = {name: each for name, each in self.params.items() if f":{name}" in where}
