@@ -18,7 +18,7 @@ same as `*`; `*/10 2 * * *` still fires once on a day whose hour 2 is skipped.
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -80,6 +80,10 @@ class Schedule:
     def matches(self, wall: datetime) -> bool:
         """Return whether the expression matches a local time, ignoring clock changes."""
         return self._fields.matches(wall)
+
+    def minutes_on(self, date: date) -> int:
+        """Return the matching minutes of a local date as bits, ignoring clock changes."""
+        return self._fields.minutes_of_day if self._fields.matches_date(date) else 0
 
     @property
     def fires_in_both_passes(self) -> bool:

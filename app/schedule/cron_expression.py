@@ -7,7 +7,7 @@ in its own way (`9-9` in the hours means all day), so the text is parsed here an
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from app.kernel.errors import Detail, InvalidCronError
 
@@ -97,9 +97,18 @@ class CronExpression:
         return expression
 
     def matches(self, wall: datetime) -> bool:
-        by_day, by_weekday = wall.day in self.days, wall.isoweekday() % 7 in self.weekdays
+        return self.matches_date(wall) and wall.hour in self.hours and wall.minute in self.minutes
+
+    def matches_date(self, date: date) -> bool:
+        by_day, by_weekday = date.day in self.days, date.isoweekday() % 7 in self.weekdays
         day = (by_day or by_weekday) if self.either_day else (by_day and by_weekday)
-        return day and wall.month in self.months and wall.hour in self.hours and wall.minute in self.minutes
+        return day and date.month in self.months
+
+    @property
+    def minutes_of_day(self) -> int:
+        """Return the minutes of a matching date as bits: bit n is the minute n."""
+        hour = sum(1 << minute for minute in self.minutes)
+        return sum(hour << 60 * number for number in self.hours)
 
     def has_day_of_month(self) -> bool:
         """True if one of the months has one of the days; 29 February eventually falls on every weekday."""

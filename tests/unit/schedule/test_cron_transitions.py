@@ -9,7 +9,6 @@ tables below are the specification.
 import bisect
 import re
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -22,42 +21,13 @@ from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from app.schedule.zones import time_zone
 from tests.cases import each_case
+from tests.clock_changes import ZONES, transitions
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
 
-# Changes of half an hour, of two hours, at midnight, and in both directions in one Ramadan. Zones that abolished or
-# reintroduced clock changes, and changes of the whole rule.
-ZONES = [
-    *("Europe/Berlin", "Europe/Dublin", "America/New_York", "America/Sao_Paulo", "America/Santiago", "America/Havana"),
-    *("America/St_Johns", "America/Nuuk", "America/Scoresbysund", "America/Asuncion", "America/Mexico_City"),
-    *(
-        "Australia/Lord_Howe",
-        "Pacific/Chatham",
-        "Pacific/Apia",
-        "Antarctica/Troll",
-        "Africa/Casablanca",
-        "Africa/Cairo",
-    ),
-    *("Africa/Juba", "Asia/Tehran", "Asia/Gaza", "Asia/Amman", "Asia/Beirut", "Asia/Almaty", "Europe/Volgograd"),
-]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 FIXED = ["30 2 * * *", "0 0 * * *", "15,45 1-3 * * *", "0 0,3 * * SUN", "5 1-2 * * *", "59 23 * * *", "0 3 1-7 * 0"]
 HOURLY = ["0 * * * *", "*/20 * * * *", "15,45 * * * *", "30 * * * SUN"]
-
-
-@cache
-def transitions(zone: str) -> tuple[datetime, ...]:
-    info, found = time_zone(zone), []
-    begin, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2020, 2036))
-
-    def offset(second: int) -> timedelta | None:
-        return datetime.fromtimestamp(second, info).utcoffset()
-
-    for day in range(begin, end, 43_200):
-        if offset(day) != offset(day + 43_200):
-            after = bisect.bisect_left(range(day, day + 43_200), True, key=lambda s, d=day: offset(s) != offset(d))
-            found.append(datetime.fromtimestamp(day + after, UTC))
-    return tuple(found)
 
 
 def shift(zone: str, change: datetime) -> timedelta:

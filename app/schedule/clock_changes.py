@@ -1,0 +1,65 @@
+"""Clock changes of a day, and their effect on cron schedules."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.kernel.formats import MICROSECOND
+from app.schedule.cron import Schedule
+from app.schedule.day import HOUR, MINUTE, Day
+from app.schedule.zones import time_zone
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """Change of a zone's offset at an instant: local times from `first` to `last` do not exist, or come twice."""
+
+    at: datetime
+    timezone: str
+    first: datetime
+    last: datetime
+    is_gap: bool
+
+    @property
+    def note(self) -> str:
+        """Return the change in words."""
+        first, last = (f"{time:%Y-%m-%d %H:%M}" for time in (self.first, self.last))
+        return (
+            f"Local times from {first} to {last} {'do not exist' if self.is_gap else 'come twice'} in {self.timezone}."
+        )
+
+    def affects(self, schedule: Schedule) -> bool:
+        """Return whether a schedule of this zone matches one of the local times."""
+        minutes = range(-((self.first - self.last) // MINUTE))
+        return any(schedule.matches(self.first + number * MINUTE) for number in minutes)
+
+    def effect_on(self, schedule: Schedule) -> str:
+        """Return the effect on an affected schedule: `once`, `skipped` or `twice`."""
+        if self.is_gap:
+            return "skipped" if schedule.passes_over_gaps else "once"
+        return "twice" if schedule.fires_in_both_passes else "once"
+
+
+def changes_on(day: Day, timezone: str) -> list[ClockChange]:
+    """List the clock changes of a zone within a day, in order."""
+    zone, found, start = time_zone(timezone), list[ClockChange](), day.start
+    while start < day.end:
+        end = min(start + HOUR, day.end)
+        before, after = start - MICROSECOND, end - MICROSECOND
+        if before.astimezone(zone).utcoffset() != after.astimezone(zone).utcoffset():
+            found.append(_change(timezone, start, end))
+        start = end
+    return found
+
+
+def _change(timezone: str, start: datetime, end: datetime) -> ClockChange:
+    """Find the change of the offset from `start`, or right before it, to `end`."""
+    zone = time_zone(timezone)
+    offset, low, high = (start - MICROSECOND).astimezone(zone).utcoffset(), -1, (end - start) // timedelta(seconds=1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        at = start + timedelta(seconds=middle)
+        low, high = (middle, high) if at.astimezone(zone).utcoffset() == offset else (low, middle)
+    at = (start + timedelta(seconds=high)).astimezone(UTC)
+    after = at.astimezone(zone).replace(tzinfo=None, fold=0)
+    before = at.replace(tzinfo=None) + (offset or timedelta())
+    return ClockChange(at, timezone, min(before, after), max(before, after), is_gap=after > before)
