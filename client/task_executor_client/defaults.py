@@ -18,4 +18,5 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "CronPreviewQuestion": {"count": 10},
     "NewRedrive": {"all": False, "rate": 10},
     "NewBulkOperation": {"all": False, "rate": 100},
+    "SimulationQuestion": {"length": "1d", "takes": "0s"},
 }

@@ -3282,6 +3282,94 @@ class Schedulers(Group):
         return Pages(self._sender, call)
 
 
+class Schedules(Group):
+    """Operations on `schedules`; `te` in the example is a client.
+
+    Example:
+        answer = te.schedules.simulate(
+            jobs=["job_c72f90ab13de"],
+            endpoint=None,
+            name=None,
+            labels=None,
+            cron=None,
+            timezone=None,
+            every=None,
+            start="2026-03-15T10:00:00Z",
+            length="1d",
+            takes="30s",
+            outage={"start": "2026-03-15T12:00:00Z", "end": "2026-03-15T14:00:00Z"},
+            catch_up="latest",
+            max_catch_up=None,
+            overlap="skip",
+        )
+    """
+
+    def day(
+        self,
+        *,
+        date: str | None = None,
+        zone: str | None = None,
+        endpoint: str | None = None,
+        name: str | None = None,
+        labels: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> models.ScheduleDay:
+        """Show the starts of all active schedules on one day, minute by minute.
+
+        Computed from the timetables as they are now: starts before the creation of a job's present version are
+        left out. At most 5,000 schedules are counted.
+
+        Args:
+            date: Today in the zone when absent.
+            zone: An IANA time zone; None for `UTC`.
+            endpoint: Only items with this endpoint; None for all.
+            name: Only items with this name, such as `Daily report`; None for all.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            limit: Of `schedules`; the sums count all, 1 to 1,000; None for `100`.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.ScheduleDay`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "schedules.day",
+            "GET",
+            "/schedules/day",
+            query={"date": date, "zone": zone, "endpoint": endpoint, "name": name, "labels": labels, "limit": limit},
+            timeout=timeout,
+        )
+        answer: models.ScheduleDay = self._sender.request(call)
+        return answer
+
+    def simulate(
+        self, *, timeout: float | None = None, **fields: Unpack[models.SimulationQuestion]
+    ) -> models.Simulation:
+        """Simulate the starts of repeating jobs over a period, and the effect of an outage; changes nothing.
+
+        At most 500 schedules, for at most two seconds; the answer names the schedules that are left out.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Fields of `models.SimulationQuestion`; all are optional.
+
+        Returns:
+            The answer as `models.Simulation`.
+
+        Raises:
+            errors.InvalidCronError: The cron expression is malformed, or never fires.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "schedules.simulate", "POST", "/schedules/simulate", body=fields, only_reads=True, timeout=timeout
+        )
+        answer: models.Simulation = self._sender.request(call)
+        return answer
+
+
 class Search(Group):
     """Operations on `search`; `te` in the example is a client.
 
@@ -4369,6 +4457,11 @@ class Service(Group):
     def schedulers(self) -> Schedulers:
         """Operations on `schedulers`."""
         return Schedulers(self._sender)
+
+    @property
+    def schedules(self) -> Schedules:
+        """Operations on `schedules`."""
+        return Schedules(self._sender)
 
     @property
     def search(self) -> Search:

@@ -37,7 +37,7 @@ BLOCKS = {
     "how-to/qstash.md": [STACK],
     "how-to/rotate-keys.md": [STACK, STACK, STACK],
     "how-to/schedule.md": ["tests/integration/caller/test_schedule_page.py"] * 6,
-    "how-to/simulate.md": [STACK],
+    "how-to/simulate.md": [STACK, STACK],
     "how-to/systemd.md": [DEBIAN] * 5,
     "how-to/tls.md": [DEBIAN],
     "how-to/upgrade.md": [DEBIAN],

@@ -27,7 +27,6 @@ NO_COUNTS = {
     "app/dev/stack/stack_processes.py: {times} times",
     "app/dev/verify/run.py: {self._options.rate} jobs",
     "app/features/doctor/checks.py: {row.dead} dead rows",
-    "app/features/simulate/cli.py: {trigger} jobs",
     "app/queue/claiming/shards.py: %d shards",
     "app/queue/jobs/group_commit.py: %d items",
     "app/queue/jobs/job_update.py: {other} jobs",

@@ -8,9 +8,16 @@ from app.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from app.web.openapi.resource import Resource
+
 
 class Simulate(Feature):
     name = "simulate"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.simulate import api
+
+        return [api.resource]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.simulate import cli

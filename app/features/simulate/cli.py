@@ -1,11 +1,9 @@
 """`flask simulate`: forecast of the executions of repeating jobs, hour by hour, with an optional outage."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from flask.cli import with_appcontext
@@ -13,27 +11,22 @@ from flask.cli import with_appcontext
 from app.cli import commands
 from app.cli.commands import one_line, ready_database
 from app.cli.console import json_option, plain, print_json, progress, show_fields, show_line, show_table, shown
-from app.cli.options import MAX_LISTED, Duration, Value, enum_option, gather
+from app.cli.options import MAX_LISTED, Duration, Value, enum_option
 from app.cli.shell_completion import OF_JOBS
-from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod, simulate
+from app.features.simulate.forecast import MAX_SHOWN, Forecast, Subject, forecast, stored_subject, subject_of
+from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import numbered, rfc3339
-from app.queue.jobs.job_list import JobFilter, page_of_jobs
+from app.queue.jobs.active_schedules import ScheduleBounds, active_schedules
+from app.queue.jobs.job_list import JobFilter
 from app.queue.jobs.job_queries import get_job
 from app.schedule.interval import parse_every
 from app.schedule.timetable import Timetable
 from app.web.http.request_fields import Instant
 from app.web.services import services
-from schema.states import CatchUp, JobStatus, Overlap, Trigger
+from schema.states import CatchUp, Overlap
 
-MAX_SHOWN = 10
 _WIDTH = 50  # of the longest bar
-
-
-class Subject(NamedTuple):
-    name: str
-    timetable: Timetable
-    next_tick: datetime | None
 
 
 @commands.command("simulate")
@@ -89,13 +82,17 @@ def command(
     subjects = [_asked(begin, cron, timezone, every)] if cron or every else _stored(job_ids)
     # At a given start, earlier ticks have been started.
     subjects = [
-        Subject(each.name, replace(each.timetable, **changes), None if start else each.next_tick) for each in subjects
+        each._replace(timetable=replace(each.timetable, **changes), next_tick=None if start else each.next_tick)
+        for each in subjects
     ]
-    loads, total = _simulate(subjects, period)
+    with progress("jobs", len(subjects)) as advance:
+        result = forecast(subjects, period, advance=advance)
+    for subject, reason in result.left_out:
+        click.echo(plain(f"skipping {subject.name}: {reason}"), err=True)
     if as_json:
-        print_json(_shape(period, loads, total))
+        print_json(_shape(result))
     else:
-        _show(period, loads, total)
+        _show(result)
 
 
 def _asked(begin: datetime, cron: str | None, timezone: str, every: str | None) -> Subject:
@@ -111,59 +108,32 @@ def _asked(begin: datetime, cron: str | None, timezone: str, every: str | None) 
 
 def _stored(job_ids: Sequence[str]) -> list[Subject]:
     with ready_database() as database:
-        jobs = [get_job(database, job_id) for job_id in job_ids]
         if not job_ids:
-            for trigger in Trigger:
-                if trigger.repeats:
-                    wanted = JobFilter(status=JobStatus.ACTIVE, trigger=trigger)
-                    newest, is_more = gather(partial(page_of_jobs, database, wanted), MAX_LISTED)
-                    jobs += newest
-                    if is_more:
-                        click.echo(f"only the newest {MAX_LISTED:,} {trigger} jobs are simulated", err=True)
-    active = [job for job in jobs if job.status is JobStatus.ACTIVE]
-    found = [Subject(job.name or job.job_id, job.timetable, job.next_run_at) for job in active if job.timetable]
-    if len(found) < len(job_ids):
+            found, is_complete = active_schedules(database, JobFilter(), ScheduleBounds(MAX_LISTED, seconds=60))
+            if not is_complete:
+                click.echo(f"only the newest {MAX_LISTED:,} schedules are simulated", err=True)
+            return list(map(subject_of, found))
+        subjects = [subject for job_id in job_ids if (subject := stored_subject(get_job(database, job_id)))]
+    if len(subjects) < len(job_ids):
         fault = "only ACTIVE jobs with the trigger CRON or INTERVAL have future ticks"
         raise click.BadParameter(fault, param_hint="--job")
-    return found
+    return subjects
 
 
-def _simulate(subjects: Sequence[Subject], period: SimulatedPeriod) -> tuple[dict[str, SimulatedLoad], SimulatedLoad]:
-    loads, total = defaultdict[str, SimulatedLoad](SimulatedLoad), SimulatedLoad()
-    with progress("jobs", len(subjects)) as advance:
-        for subject in subjects:
-            try:
-                load = simulate(subject.timetable, period, subject.next_tick)
-            except (TaskExecutorError, ArithmeticError, ValueError) as error:
-                click.echo(plain(f"skipping {subject.name}: {error}"), err=True)
-            else:
-                loads[subject.name].add(load)
-                total.add(load)
-            advance(1)
-    return loads, total
-
-
-def _shape(period: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> dict[str, Any]:
+def _shape(result: Forecast) -> dict[str, Any]:
+    hours = result.total.hours
     return {
-        "start": rfc3339(period.start),
-        "end": rfc3339(period.end),
-        "jobs": [{"name": name, **_counts(load)} for name, load in loads.items()],
-        "total": _counts(total),
-        "hours": [{"hour": rfc3339(hour), "starts": total.hours[hour]} for hour in sorted(total.hours)],
-        "collisions": [{"at": rfc3339(at), "starts": number} for at, number in _collisions(total)],
+        "start": rfc3339(result.period.start),
+        "end": rfc3339(result.period.end),
+        "jobs": [{"name": name, **counts} for name, counts in result.by_name().items()],
+        "total": result.total.counts(),
+        "hours": [{"hour": rfc3339(hour), "starts": hours[hour]} for hour in sorted(hours)],
+        "collisions": [{"at": rfc3339(at), "starts": number} for at, number in result.collisions()],
     }
 
 
-def _counts(load: SimulatedLoad) -> dict[str, int]:
-    return {name: getattr(load, name) for name in ("starts", "made_up", "skipped_catch_up", "skipped_overlap")}
-
-
-def _collisions(total: SimulatedLoad) -> list[tuple[datetime, int]]:
-    most = sorted(total.seconds.items(), key=lambda each: (-each[1], each[0]))[:MAX_SHOWN]
-    return [(at, number) for at, number in most if number > 1]
-
-
-def _show(period: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> None:
+def _show(result: Forecast) -> None:
+    period, total, loads = result.period, result.total, result.by_name()
     (busiest, starts), *_ = [*total.hours.most_common(1), (period.start, 0)]
     show_fields(
         {
@@ -179,14 +149,13 @@ def _show(period: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: Simul
     )
     show_line("")
     _chart(period, total)
-    collisions = _collisions(total)
-    if collisions:
+    if collisions := result.collisions():
         show_line("")
         show_table(("AT ONE SECOND", "STARTS"), [(at, f"{number:,}") for at, number in collisions], right=["STARTS"])
     show_line("")
     header = ("JOB", "STARTS", "CAUGHT UP", "CATCH-UP", "OVERLAP")
-    busy = sorted(loads.items(), key=lambda each: -each[1].starts)[:MAX_SHOWN]
-    rows = [(name, *(f"{number:,}" for number in _counts(load).values())) for name, load in busy]
+    busy = sorted(loads.items(), key=lambda each: -each[1]["starts"])[:MAX_SHOWN]
+    rows = [(name, *(f"{number:,}" for number in counts.values())) for name, counts in busy]
     show_table(header, rows, right=header[1:])
 
 

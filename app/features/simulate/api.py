@@ -1,0 +1,189 @@
+"""/schedules: forecasts of the starts of repeating jobs."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.features.simulate.forecast import Forecast, Subject, forecast, stored_subject, subject_of
+from app.features.simulate.schedule_day import MAX_BUSIEST, BusyMinute, ChangedClock, DaySchedule, ScheduleDay, day_of
+from app.features.simulate.schemas import (
+    MAX_SIMULATED,
+    DayQuery,
+    ScheduleDaySchema,
+    SimulationQuestionSchema,
+    SimulationSchema,
+)
+from app.features.simulate.simulation import SimulatedPeriod
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.errors import Detail, InvalidCronError
+from app.kernel.formats import pointer
+from app.queue.jobs.active_schedules import ScheduleBounds, active_schedules
+from app.queue.jobs.job_list import JobFilter
+from app.queue.jobs.job_queries import find_jobs
+from app.schedule.day import Day, runs_of
+from app.schedule.timetable import Timetable
+from app.schedule.zones import time_zone
+from app.web.http.body import invalid
+from app.web.openapi.resource import Resource
+from app.web.services import services
+
+MAX_SECONDS = 2.0
+
+# Nothing is stored, so the scope `read` is enough.
+resource = Resource("schedules", "Forecasts of the starts of repeating jobs.", write_scope=Scope.READ)
+
+
+@resource.route("GET", "/schedules/day", query=DayQuery, returns=ScheduleDaySchema)
+def day(query: dict[str, Any]) -> dict[str, Any]:
+    """Show the starts of all active schedules on one day, minute by minute.
+
+    Computed from the timetables as they are now: starts before the creation of a job's present version are left out.
+    At most 5,000 schedules are counted.
+    """
+    limit, zone = query.pop("limit"), query.pop("zone")
+    local = query.pop("date", None) or datetime.now(time_zone(zone)).date()
+    schedules, is_complete = active_schedules(services().database, JobFilter(**query))
+    return _shape_day(day_of(schedules, Day.of(local, zone), is_complete=is_complete), limit)
+
+
+@resource.route(
+    "POST",
+    "/schedules/simulate",
+    body=SimulationQuestionSchema,
+    returns=SimulationSchema,
+    errors=[InvalidCronError],
+)
+def simulate(body: dict[str, Any]) -> dict[str, Any]:
+    """Simulate the starts of repeating jobs over a period, and the effect of an outage; changes nothing.
+
+    At most 500 schedules, for at most two seconds; the answer names the schedules that are left out.
+    """
+    subjects, is_complete = _subjects(services().database, body)
+    return _shape_simulation(simulate_in(body, subjects), is_complete=is_complete)
+
+
+def simulate_in(body: dict[str, Any], subjects: list[Subject]) -> Forecast:
+    """Simulate schedules by the period and the rules of a request."""
+    changes = {name: body[name] for name in ("catch_up", "max_catch_up", "overlap") if body.get(name) is not None}
+    if "catch_up" in changes:
+        changes.setdefault("max_catch_up", None)
+    start, outage = _start(body), body.get("outage")
+    period = SimulatedPeriod(
+        start,
+        start + timedelta(milliseconds=body["length"]),
+        None if outage is None else (outage["start"], outage["end"]),
+        timedelta(milliseconds=body["takes"]),
+        timedelta(seconds=services().settings.misfire_grace_seconds),
+    )
+    changed = [
+        # At a given start, earlier ticks have been started.
+        each._replace(
+            timetable=replace(each.timetable, **changes), next_tick=None if body.get("start") else each.next_tick
+        )
+        for each in subjects
+    ]
+    return forecast(changed, period, seconds=MAX_SECONDS)
+
+
+def _start(body: dict[str, Any]) -> datetime:
+    return (body.get("start") or datetime.now(UTC)).replace(microsecond=0)
+
+
+def _subjects(database: Database, body: dict[str, Any]) -> tuple[list[Subject], bool]:
+    """Return the schedules of a request, and whether these are all that match."""
+    if body.get("cron") is not None or body.get("every") is not None:
+        return [_asked(body)], True
+    if body.get("jobs") is not None:
+        return _stored(database, body["jobs"]), True
+    wanted = JobFilter(**{name: body.get(name) for name in ("endpoint", "name", "labels")})
+    found, is_complete = active_schedules(database, wanted, ScheduleBounds(MAX_SIMULATED, seconds=1))
+    return list(map(subject_of, found)), is_complete
+
+
+def _asked(body: dict[str, Any]) -> Subject:
+    cron, every_ms, start = body.get("cron"), body.get("every"), _start(body)
+    zone = None if cron is None else body.get("timezone") or "UTC"
+    table = Timetable(cron=cron, timezone=zone, every_ms=every_ms, starts_at=start)
+    return Subject(cron or f"every {every_ms} ms", table, table.first_tick(start, start_given=cron is not None))
+
+
+def _stored(database: Database, job_ids: list[str]) -> list[Subject]:
+    found = {job.job_id: stored_subject(job) for job in find_jobs(database, job_ids)}
+    subjects = [found.get(job_id) for job_id in job_ids]
+    message = "Must be the id of an ACTIVE job with the trigger CRON or INTERVAL."
+    faults: list[Detail] = [
+        {"pointer": pointer(("jobs", number)), "message": message}
+        for number, subject in enumerate(subjects)
+        if subject is None
+    ]
+    if faults:
+        raise invalid(faults)
+    return [subject for subject in subjects if subject is not None]
+
+
+def _shape_day(found: ScheduleDay, limit: int) -> dict[str, Any]:
+    listed = sorted((each for each in found.schedules if each.starts.minutes), key=lambda each: each.starts.first or 0)
+    return {
+        "date": found.day.local,
+        "zone": found.day.timezone,
+        "start": found.day.at(0),
+        "end": found.day.at(found.day.minutes),
+        "counted": len(found.schedules),
+        "starts": found.starts,
+        "is_complete": found.is_complete,
+        "by_minute": found.by_minute,
+        "busiest": list(map(_shape_busy, found.busiest())),
+        "clock_changes": list(map(_shape_change, found.clock_changes())),
+        "schedules": [_shape_starts(found.day, each) for each in listed[:limit]],
+    }
+
+
+def _shape_starts(day: Day, each: DaySchedule) -> dict[str, Any]:
+    first, last = each.starts.first, each.starts.last
+    return _named(each) | {
+        "starts": each.starts.starts,
+        "first_at": None if first is None else day.at(first),
+        "last_at": None if last is None else day.at(last),
+        "runs": runs_of(each.starts.minutes),
+        "is_estimate": each.schedule.timetable.fixed_delay,
+    }
+
+
+def _shape_busy(found: BusyMinute) -> dict[str, Any]:
+    shown = found.schedules[:MAX_BUSIEST]
+    more = len(found.schedules) - len(shown)
+    return {"at": found.at, "starts": found.starts, "schedules": list(map(_named, shown)), "more": more}
+
+
+def _shape_change(found: ChangedClock) -> dict[str, Any]:
+    change, effects = found
+    return {
+        "at": change.at,
+        "zone": change.timezone,
+        "note": change.note,
+        **{name: effects[name] for name in ("once", "skipped", "twice")},
+    }
+
+
+def _named(each: DaySchedule) -> dict[str, Any]:
+    schedule = each.schedule
+    return {"job_id": schedule.job_id, "name": schedule.name, "endpoint": schedule.endpoint}
+
+
+def _shape_simulation(found: Forecast, *, is_complete: bool) -> dict[str, Any]:
+    hours = found.total.hours
+    return {
+        "start": found.period.start,
+        "end": found.period.end,
+        "total": found.total.counts(),
+        "schedules": [_shape_subject(subject) | load.counts() for subject, load in found.loads],
+        "hours": [{"hour": hour, "starts": hours[hour]} for hour in sorted(hours)],
+        "collisions": [{"at": at, "starts": number} for at, number in found.collisions()],
+        "left_out": [_shape_subject(subject) | {"reason": reason} for subject, reason in found.left_out],
+        "is_complete": is_complete and not found.left_out,
+    }
+
+
+def _shape_subject(subject: Subject) -> dict[str, Any]:
+    return {"job_id": subject.job_id, "name": subject.name}

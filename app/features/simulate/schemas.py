@@ -1,0 +1,265 @@
+"""Schemas of forecasts: the day of all schedules, and simulations."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from app.features.simulate.schedule_day import MAX_BUSIEST
+from app.schedule.zones import fault_of
+from app.web.http.request_fields import Body, Count, Delay, Every, Instant
+from app.web.jobs.labels import LabelSelector, labels_field
+from schema.job_bounds import MAX_JOB_NAME, MAX_NAME
+from schema.states import CatchUp, Overlap
+
+MAX_LISTED, MAX_SIMULATED = 1000, 500  # schedules
+LONGEST = timedelta(days=7)
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2199, 12, 31)
+
+
+class Zone(fields.String):
+    """Name of the IANA database."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        metadata = {"description": "an IANA time zone", "example": "Europe/Berlin", **kwargs.pop("metadata", {})}
+        super().__init__(validate=_check_zone, metadata=metadata, **kwargs)
+
+
+def _check_zone(name: str) -> None:
+    if message := fault_of(name):
+        raise ValidationError(message)
+
+
+class DayQuery(Body):
+    date = fields.Date(
+        validate=validate.Range(FIRST_DAY, LAST_DAY),
+        metadata={"description": "today in the zone when absent", "example": "2026-03-29"},
+    )
+    zone = Zone(load_default="UTC")
+    endpoint = fields.String(validate=validate.Length(1, MAX_NAME))
+    name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": "Daily report"})
+    labels = LabelSelector()
+    limit = Count(
+        load_default=100,
+        validate=validate.Range(1, MAX_LISTED),
+        metadata={"description": "of `schedules`; the sums count all", "example": 100},
+    )
+
+
+class DayScheduleSchema(Schema):
+    """A schedule, and its starts on the day."""
+
+    job_id = fields.String(required=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    endpoint = fields.String(required=True)
+    starts = fields.Integer(required=True)
+    first_at = Instant(required=True, allow_none=True)
+    last_at = Instant(required=True, allow_none=True)
+    runs = fields.List(
+        fields.List(fields.Integer()),
+        required=True,
+        metadata={
+            "description": "minutes of the day with a start, as `[first, last, step]`",
+            "example": [[540, 1020, 60]],
+        },
+    )
+    is_estimate = fields.Boolean(
+        required=True,
+        metadata={"description": "fixed delay: as if executions took no time", "example": False},
+    )
+
+
+class BusyScheduleSchema(Schema):
+    job_id = fields.String(required=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    endpoint = fields.String(required=True)
+
+
+class BusyMinuteSchema(Schema):
+    """A minute in which several executions start."""
+
+    at = Instant(required=True)
+    starts = fields.Integer(required=True, metadata={"example": 88})
+    schedules = fields.List(
+        fields.Nested(BusyScheduleSchema),
+        required=True,
+        metadata={"description": f"up to {MAX_BUSIEST}, first those with the fewest starts on the day"},
+    )
+    more = fields.Integer(required=True, metadata={"description": "further schedules", "example": 78})
+
+
+class ClockChangeSchema(Schema):
+    """A clock change of the day, and its effect on the schedules of its zone."""
+
+    at = Instant(required=True)
+    zone = fields.String(required=True, metadata={"example": "Europe/Berlin"})
+    note = fields.String(
+        required=True,
+        metadata={"example": "Local times from 2026-03-29 02:00 to 2026-03-29 03:00 do not exist in Europe/Berlin."},
+    )
+    once = fields.Integer(required=True, metadata={"description": "schedules that run once for all these times"})
+    skipped = fields.Integer(
+        required=True, metadata={"description": "schedules of every hour, which pass over these times", "example": 0}
+    )
+    twice = fields.Integer(required=True, metadata={"description": "schedules that run both times", "example": 0})
+
+
+class ScheduleDaySchema(Schema):
+    """Starts of all active schedules on one day, by the timetables as they are now."""
+
+    date = fields.Date(required=True, metadata={"example": "2026-03-29"})
+    zone = fields.String(required=True, metadata={"example": "Europe/Berlin"})
+    start = Instant(required=True)
+    end = Instant(required=True)
+    counted = fields.Integer(required=True, metadata={"description": "schedules in the sums", "example": 142})
+    starts = fields.Integer(required=True, metadata={"example": 31204})
+    is_complete = fields.Boolean(
+        required=True, metadata={"description": "`false` if schedules were left out because of their number"}
+    )
+    by_minute = fields.List(
+        fields.Integer(),
+        required=True,
+        metadata={"description": "starts of each minute, from `start` on", "example": [3, 0, 0, 1]},
+    )
+    busiest = fields.List(
+        fields.Nested(BusyMinuteSchema),
+        required=True,
+        metadata={"description": f"up to {MAX_BUSIEST} minutes with more than one start, most starts first"},
+    )
+    clock_changes = fields.List(fields.Nested(ClockChangeSchema), required=True)
+    schedules = fields.List(
+        fields.Nested(DayScheduleSchema),
+        required=True,
+        metadata={"description": "those with a start on the day, by their first start"},
+    )
+
+
+class OutageSchema(Body):
+    start = Instant(required=True, metadata={"example": "2026-03-15T12:00:00Z"})
+    end = Instant(required=True, metadata={"example": "2026-03-15T14:00:00Z"})
+
+
+class SimulationQuestionSchema(Body):
+    """Schedules and period of a simulation. Without `jobs`, `cron` and `every`: the active schedules of a filter."""
+
+    jobs = fields.List(
+        fields.String(validate=validate.Length(1, 128)),
+        allow_none=True,
+        validate=validate.Length(1, MAX_SIMULATED),
+        metadata={"description": "ids of active CRON and INTERVAL jobs", "example": ["job_c72f90ab13de"]},
+    )
+    endpoint = fields.String(allow_none=True, validate=validate.Length(1, MAX_NAME), metadata={"example": None})
+    name = fields.String(allow_none=True, validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": None})
+    labels = labels_field(example=None)
+    cron = fields.String(
+        allow_none=True,
+        validate=validate.Length(1, 256),
+        metadata={"description": "a rule of five fields instead of stored jobs", "example": None},
+    )
+    timezone = Zone(allow_none=True, metadata={"description": "of `cron`", "example": None})
+    every = Every(allow_none=True, metadata={"description": "an interval instead of stored jobs", "example": None})
+    start = Instant(
+        allow_none=True,
+        metadata={"description": "now when absent; at a given start, earlier ticks count as started"},
+    )
+    length = Delay(
+        load_default=86_400_000, metadata={"description": f"up to {LONGEST.days}d", "example": "1d", "default": "1d"}
+    )
+    takes = Delay(
+        load_default=0, metadata={"description": "duration of an execution", "example": "30s", "default": "0s"}
+    )
+    outage = fields.Nested(
+        OutageSchema, allow_none=True, metadata={"description": "of all schedulers, within the period"}
+    )
+    catch_up = fields.Enum(
+        CatchUp, by_value=True, allow_none=True, metadata={"description": "for all schedules", "example": "latest"}
+    )
+    max_catch_up = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(1, 1000),
+        metadata={"description": "with `catch_up: all`", "example": None},
+    )
+    overlap = fields.Enum(
+        Overlap, by_value=True, allow_none=True, metadata={"description": "for all schedules", "example": "skip"}
+    )
+
+    @validates_schema(skip_on_field_errors=True)
+    def check(self, data: dict[str, Any], **_: Any) -> None:
+        """Check that the fields fit each other."""
+        sources = [name for name in ("jobs", "cron", "every") if data.get(name) is not None]
+        if len(sources) > 1:
+            raise ValidationError(f"Not together with `{sources[0]}`.", sources[1])
+        filters = [name for name in ("endpoint", "name", "labels") if data.get(name) is not None]
+        if sources and filters:
+            raise ValidationError(f"Not together with `{sources[0]}`.", filters[0])
+        if data.get("timezone") is not None and data.get("cron") is None:
+            raise ValidationError("Only with `cron`.", "timezone")
+        if data.get("max_catch_up") is not None and data.get("catch_up") is not CatchUp.ALL:
+            raise ValidationError("Only with `catch_up: all`.", "max_catch_up")
+        _check_period(data)
+
+
+def _check_period(data: dict[str, Any]) -> None:
+    length = timedelta(milliseconds=data["length"])
+    if not timedelta(0) < length <= LONGEST:
+        raise ValidationError(f"Must be more than 0 and at most {LONGEST.days}d.", "length")
+    start, outage = (data.get("start") or datetime.now(UTC)).replace(microsecond=0), data.get("outage")
+    if outage is None:
+        return
+    if not start <= outage["start"] < outage["end"]:
+        raise ValidationError({"outage": {"start": ["Must not be before `start` of the period, and before `end`."]}})
+    if outage["end"] > start + length:
+        raise ValidationError({"outage": {"end": ["Must be within the period: `start` and `length`."]}})
+
+
+_COUNTS: dict[str, fields.Field[Any]] = {
+    "starts": fields.Integer(required=True, metadata={"example": 1440}),
+    "made_up": fields.Integer(
+        required=True, metadata={"description": "caught up at the end of the outage", "example": 1}
+    ),
+    "skipped_catch_up": fields.Integer(required=True, metadata={"example": 119}),
+    "skipped_overlap": fields.Integer(required=True, metadata={"example": 0}),
+}
+SimulatedCountsSchema = Schema.from_dict(_COUNTS, name="SimulatedCountsSchema")
+_NAMED: dict[str, fields.Field[Any]] = {
+    "job_id": fields.String(required=True, allow_none=True, metadata={"description": "`null` for `cron` and `every`"}),
+    "name": fields.String(required=True, metadata={"example": "Daily report"}),
+}
+SimulatedScheduleSchema = Schema.from_dict(_NAMED | _COUNTS, name="SimulatedScheduleSchema")
+LeftOutSchema = Schema.from_dict(
+    _NAMED | {"reason": fields.String(required=True, metadata={"example": "The simulation ended after 2 seconds."})},
+    name="LeftOutSchema",
+)
+
+
+class HourSchema(Schema):
+    hour = Instant(required=True)
+    starts = fields.Integer(required=True, metadata={"example": 60})
+
+
+class CollisionSchema(Schema):
+    at = Instant(required=True)
+    starts = fields.Integer(required=True, metadata={"example": 88})
+
+
+class SimulationSchema(Schema):
+    """Starts that repeating jobs would cause, by the rules of the scheduler."""
+
+    start = Instant(required=True)
+    end = Instant(required=True)
+    total = fields.Nested(SimulatedCountsSchema, required=True)
+    schedules = fields.List(fields.Nested(SimulatedScheduleSchema), required=True)
+    hours = fields.List(fields.Nested(HourSchema), required=True)
+    collisions = fields.List(
+        fields.Nested(CollisionSchema),
+        required=True,
+        metadata={"description": "the seconds with most starts; intervals below 10 s are not counted"},
+    )
+    left_out = fields.List(
+        fields.Nested(LeftOutSchema), required=True, metadata={"description": "schedules that are not in the counts"}
+    )
+    is_complete = fields.Boolean(
+        required=True,
+        metadata={"description": f"`false` if schedules are left out, or more than {MAX_SIMULATED} match"},
+    )

@@ -1,0 +1,93 @@
+"""Active schedules: the timetables of repeating jobs, read without their inputs."""
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select
+
+from app.kernel.db import Database, chunked_scan
+from app.kernel.db.chunked_scan import ListIndex
+from app.kernel.db.paging import Part
+from app.kernel.unreadable import readable
+from app.queue.jobs.job_list import REPEATS, JobFilter
+from app.schedule.timetable import Timetable
+from schema import tables
+from schema.states import JobStatus
+
+_J = tables.jobs.c
+_COLUMNS = (
+    *(_J.job_id, _J.name, _J.labels, _J.endpoint, _J.created_at, _J.cron_next_run_at, _J.cron_last_tick_at),
+    *(_J.cron_expression, _J.cron_timezone, _J.interval_ms, _J.fixed_delay, _J.cron_starts_at, _J.cron_ends_at),
+    *(_J.catch_up, _J.max_catch_up, _J.overlap),
+)
+_STRIDE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSchedule:
+    """A repeating job that is ACTIVE; `next_run_at` is None while a fixed delay waits for the end of an execution."""
+
+    job_id: str
+    name: str | None
+    labels: Mapping[str, str]
+    endpoint: str
+    created_at: datetime
+    next_run_at: datetime | None
+    last_tick_at: datetime | None
+    timetable: Timetable
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleBounds:
+    """Bounds of the read of schedules: most schedules, and its time."""
+
+    most: int = 5_000
+    seconds: float = 1.0
+
+
+BOUNDS = ScheduleBounds()
+
+
+def active_schedules(
+    database: Database, wanted: JobFilter, bounds: ScheduleBounds = BOUNDS
+) -> tuple[list[ActiveSchedule], bool]:
+    """Read the active schedules that match a filter, newest first, whatever its `status`.
+
+    Returns the schedules, and whether these are all: the read ends at its bounds.
+    """
+    wanted = replace(wanted, status=JobStatus.ACTIVE)
+    leading: Mapping[ColumnElement[str], str] = {} if wanted.endpoint is None else {_J.endpoint: wanted.endpoint}
+    index = ListIndex(_J.created_at, _J.job_id, (REPEATS,), leading)
+    part, until = Part.between(wanted.created_after, wanted.created_before, None), time.monotonic() + bounds.seconds
+    found: list[Row[Any]] = []
+    while True:
+
+        def narrow(seen: Part, left: int = bounds.most + 1 - len(found)) -> Select[Any]:
+            return index.read(seen, *_COLUMNS).where(*wanted.conditions(index)).limit(left)
+
+        rows, reached = chunked_scan.pass_through(database, index, part, narrow, _STRIDE)
+        found += rows
+        if reached is None or len(found) > bounds.most or time.monotonic() >= until:
+            is_complete = reached is None and len(found) <= bounds.most
+            return _schedules(found[: bounds.most]), is_complete
+        part = replace(part, start=reached)
+
+
+def _schedules(rows: Collection[Row[Any]]) -> list[ActiveSchedule]:
+    return readable(_schedule, rows, lambda row: f"job {row.job_id}")
+
+
+def _schedule(row: Row[Any]) -> ActiveSchedule:
+    return ActiveSchedule(
+        job_id=row.job_id,
+        name=row.name,
+        labels=row.labels or {},
+        endpoint=row.endpoint,
+        created_at=row.created_at,
+        next_run_at=row.cron_next_run_at,
+        last_tick_at=row.cron_last_tick_at,
+        timetable=Timetable.stored(row._asdict()),
+    )
