@@ -14,7 +14,14 @@ from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
 from app.kernel.function_types import AnyFunction
 from app.web import api_keys_api, audit_api, cron_api, health_api, metrics_api
-from app.web.catalog import endpoint_versions_api, endpoints_api, named_api, similar_endpoints, uses_api
+from app.web.catalog import (
+    endpoint_versions_api,
+    endpoints_api,
+    named_api,
+    payload_spec_check_api,
+    similar_endpoints,
+    uses_api,
+)
 from app.web.executions import executions_api
 from app.web.http import authentication, body, error_envelope, request_log
 from app.web.jobs import batch_api, changes_api
@@ -48,7 +55,7 @@ def resources() -> list[Resource]:
     A feature may also add operations to a resource of the kernel, which is listed once.
     """
     named = [named_api.payload_specs, named_api.configs, named_api.secrets]
-    catalog = [endpoints_api, endpoint_versions_api, uses_api]
+    catalog = [payload_spec_check_api, endpoints_api, endpoint_versions_api, uses_api]
     modules = [*catalog, batch_api, changes_api, executions_api, audit_api, api_keys_api, cron_api]
     kernel = [*named, *(each.resource for each in (*modules, health_api, metrics_api))]
     added = [resource for feature in FEATURES for resource in feature.resources()]

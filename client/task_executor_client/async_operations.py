@@ -2633,6 +2633,56 @@ class AsyncOperations(AsyncGroup):
         return answer
 
 
+class AsyncPayloadSpecChecks(AsyncGroup):
+    """Operations on `payload_spec_checks`; `te` in the example is a client.
+
+    Example:
+        answer = await te.payload_spec_checks.check(
+            name,
+            schema={
+                "type": "object",
+                "properties": {
+                    "user_id": {"type": "string", "description": "Target user ID"},
+                    "order_id": {"type": "string", "description": "Associated order ID"},
+                },
+                "required": ["user_id"],
+            },
+        )
+    """
+
+    async def check(
+        self, name: str, /, *, timeout: float | None = None, **fields: Unpack[models.SpecCheckQuestion]
+    ) -> models.SpecCheck:
+        """Check a schema against the newest 100 inputs of the endpoints that use a payload spec; changes nothing.
+
+        Takes at most some seconds. Waiting jobs keep their inputs: only new jobs are checked by a new schema.
+
+        Args:
+            name: Name of the payload spec.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Fields of `models.SpecCheckQuestion`; `schema` is required.
+
+        Returns:
+            The answer as `models.SpecCheck`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            errors.InvalidSchemaError: The payload spec's schema is not a JSON Schema that can be used.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "payload_spec_checks.check",
+            "POST",
+            "/payload-specs/{name}/check",
+            path={"name": name},
+            body=fields,
+            only_reads=True,
+            timeout=timeout,
+        )
+        answer: models.SpecCheck = await self._sender.request(call)
+        return answer
+
+
 class AsyncPayloadSpecs(AsyncGroup):
     """Operations on `payload_specs`; `te` in the example is a client.
 
@@ -4443,6 +4493,11 @@ class AsyncService(AsyncGroup):
     def operations(self) -> AsyncOperations:
         """Operations on `operations`."""
         return AsyncOperations(self._sender)
+
+    @property
+    def payload_spec_checks(self) -> AsyncPayloadSpecChecks:
+        """Operations on `payload_spec_checks`."""
+        return AsyncPayloadSpecChecks(self._sender)
 
     @property
     def payload_specs(self) -> AsyncPayloadSpecs:

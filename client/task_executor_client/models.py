@@ -121,6 +121,43 @@ class ChangedSecret(TypedDict):
     value: str
 
 
+class SpecCheckQuestion(TypedDict):
+    """Body of `payload_spec_checks.check`."""
+
+    schema: Mapping[str, Any] | None
+    """JSON Schema 2020-12."""
+
+
+class InputFault(TypedDict):
+    """Part of `FailedInput`."""
+
+    pointer: str
+    message: str
+
+
+class FailedInput(TypedDict):
+    """Part of `SpecCheck`."""
+
+    job_id: str
+    endpoint: str
+    created_at: str
+    faults: list[InputFault]
+
+
+class SpecCheck(TypedDict):
+    """Answer of `payload_spec_checks.check`."""
+
+    endpoints: int
+    """Endpoints that use the spec."""
+    checked: int
+    passed: int
+    failed: int
+    failures: list[FailedInput]
+    """The newest refused inputs, up to 10."""
+    is_complete: bool
+    """`false` if more than 50 endpoints, or inputs too large, were left out."""
+
+
 class RateSpec(TypedDict):
     """Part of `KeyLimitsSpec`, `LimitsSpec`, `Gate`."""
 

@@ -2619,6 +2619,56 @@ class Operations(Group):
         return answer
 
 
+class PayloadSpecChecks(Group):
+    """Operations on `payload_spec_checks`; `te` in the example is a client.
+
+    Example:
+        answer = te.payload_spec_checks.check(
+            name,
+            schema={
+                "type": "object",
+                "properties": {
+                    "user_id": {"type": "string", "description": "Target user ID"},
+                    "order_id": {"type": "string", "description": "Associated order ID"},
+                },
+                "required": ["user_id"],
+            },
+        )
+    """
+
+    def check(
+        self, name: str, /, *, timeout: float | None = None, **fields: Unpack[models.SpecCheckQuestion]
+    ) -> models.SpecCheck:
+        """Check a schema against the newest 100 inputs of the endpoints that use a payload spec; changes nothing.
+
+        Takes at most some seconds. Waiting jobs keep their inputs: only new jobs are checked by a new schema.
+
+        Args:
+            name: Name of the payload spec.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Fields of `models.SpecCheckQuestion`; `schema` is required.
+
+        Returns:
+            The answer as `models.SpecCheck`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            errors.InvalidSchemaError: The payload spec's schema is not a JSON Schema that can be used.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "payload_spec_checks.check",
+            "POST",
+            "/payload-specs/{name}/check",
+            path={"name": name},
+            body=fields,
+            only_reads=True,
+            timeout=timeout,
+        )
+        answer: models.SpecCheck = self._sender.request(call)
+        return answer
+
+
 class PayloadSpecs(Group):
     """Operations on `payload_specs`; `te` in the example is a client.
 
@@ -4417,6 +4467,11 @@ class Service(Group):
     def operations(self) -> Operations:
         """Operations on `operations`."""
         return Operations(self._sender)
+
+    @property
+    def payload_spec_checks(self) -> PayloadSpecChecks:
+        """Operations on `payload_spec_checks`."""
+        return PayloadSpecChecks(self._sender)
 
     @property
     def payload_specs(self) -> PayloadSpecs:

@@ -38,6 +38,7 @@ def test_every_post_that_changes_something_accepts_an_idempotency_key() -> None:
         "/bulk-operations/preview",
         "/redrives/preview",
         "/routes/test",
+        "/payload-specs/{name}/check",
         "/schedules/simulate",
     }
 
