@@ -167,12 +167,14 @@ class BulkJobStatus(StrEnum):
 
 
 class BulkAction(StrEnum):
-    """Action of a bulk operation on each execution or dead letter that matches its filter."""
+    """Action of a bulk operation on each execution, dead letter or repeating job that matches its filter."""
 
     CANCEL = "cancel"
     RETRY = "retry"
     RESCHEDULE = "reschedule"
-    ARCHIVE = "archive"
+    ARCHIVE = "archive"  # of dead letters
+    PAUSE = "pause"  # of repeating jobs
+    RESUME = "resume"
 
 
 class WorkflowStatus(StrEnum):

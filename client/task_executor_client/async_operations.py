@@ -240,7 +240,7 @@ class AsyncBulkOperationPreviews(AsyncGroup):
     async def preview(
         self, *, timeout: float | None = None, **fields: Unpack[models.NewBulkOperation]
     ) -> models.BulkPreview:
-        """Count the executions that a bulk operation would change, and show the first of them; changes nothing.
+        """Count the rows that a bulk operation would change, and show the first of them; changes nothing.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
@@ -302,15 +302,15 @@ class AsyncBulkOperations(AsyncGroup):
         timeout: float | None = None,
         **fields: Unpack[models.NewBulkOperation],
     ) -> models.BulkOperation:
-        """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead
-        letters.
+        """Start an operation that changes the executions of a filter, or its dead letters or repeating jobs.
 
         A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each exactly
         once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel` or `/retry`.
         Repeating jobs continue: only their executions change. `reschedule` moves waiting executions, also before
         a retry, never into the past. `archive` resolves open dead letters as `POST
-        /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without matches changes
-        nothing. A filter by state only needs `all`.
+        /dead-letters/{letter_id}/archive` does, all with the same `note`. `pause` and `resume` change CRON and
+        INTERVAL jobs as `POST /jobs/{job_id}/pause` does. A filter without matches changes nothing. A filter by
+        state only needs `all`.
 
         Args:
             idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request

@@ -1782,11 +1782,11 @@ class WantedExecutions(TypedDict):
 class NewBulkOperation(TypedDict):
     """Body of `bulk_operations.begin`, `bulk_operation_previews.preview`."""
 
-    action: Literal["cancel", "retry", "reschedule", "archive"]
+    action: Literal["cancel", "retry", "reschedule", "archive", "pause", "resume"]
     wanted: WantedExecutions
     all: NotRequired[bool]
-    """Must be `true` where `wanted` filters by state only: confirms that all such executions, or all open dead
-    letters, are meant.
+    """Must be `true` where `wanted` filters by state only: confirms that all such executions, all open dead letters,
+    or all repeating jobs, are meant.
     """
     if_running: NotRequired[Literal["request", "abort"] | None]
     """`cancel`: as for `POST /executions/{execution_id}/cancel`."""
@@ -1808,7 +1808,7 @@ class BulkOperation(TypedDict):
     """
 
     operation_id: str
-    action: Literal["cancel", "retry", "reschedule", "archive"]
+    action: Literal["cancel", "retry", "reschedule", "archive", "pause", "resume"]
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
     waits_for_turn: bool
     """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are running,
@@ -1823,7 +1823,7 @@ class BulkOperation(TypedDict):
     rate: int
     actor: str | None
     changed: int
-    """Changed executions, including running ones that were asked to end, or dead letters."""
+    """Changed executions, including running ones that were asked to end, dead letters or jobs."""
     refused: int
     """Executions left unchanged because their state did not allow it."""
     last_refusal: str | None
@@ -1842,6 +1842,16 @@ class BulkOperationPage(TypedDict):
     """Opaque; `null` on the last page."""
 
 
+class SampledJob(TypedDict):
+    """Part of `BulkPreview`."""
+
+    job_id: str
+    name: str | None
+    endpoint: str
+    status: Literal["ACTIVE", "PAUSED", "RETIRED"]
+    next_run_at: str | None
+
+
 class BulkPreview(TypedDict):
     """Answer of `bulk_operation_previews.preview`."""
 
@@ -1850,6 +1860,8 @@ class BulkPreview(TypedDict):
     """`false` if more than 10,000 rows would have to be read."""
     sample: list[Execution]
     """The first executions, without their input."""
+    jobs: list[SampledJob]
+    """`pause` and `resume`: the first jobs."""
 
 
 class OutcomeSchema(TypedDict):

@@ -93,7 +93,8 @@ redrives = table(
     index("idx_redrives_running", "redrive_id", where="status = 'RUNNING'"),
 )
 
-# Bulk jobs over the executions that match a filter, by creation time, or over dead letters, by failure time.
+# Bulk jobs over the executions or repeating jobs that match a filter, by creation time, or over dead letters, by the
+# time of their failure.
 bulk_operations = table(
     "bulk_operations",
     word("operation_id", key=True),
@@ -116,7 +117,7 @@ bulk_operations = table(
     instant("held_until"),
     instant("created_at", default_now=True),
     instant("ended_at"),
-    one_of("action", "chk_bulk_operations_action", BulkAction),
+    one_of("action", "chk_bulk_operations_actions", BulkAction),
     one_of("status", "chk_bulk_operations_status", BulkJobStatus),
     check("chk_bulk_operations_ended", "(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)"),
     index("idx_bulk_operations_created", "created_at, operation_id"),

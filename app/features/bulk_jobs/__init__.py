@@ -1,4 +1,4 @@
-"""Bulk operations: cancel, retry or reschedule the executions of a filter, or archive its dead letters."""
+"""Bulk operations on the executions, dead letters and repeating jobs of a filter."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BulkJobs(Feature):
-    """Cancel, retry or reschedule the executions of a filter, or archive dead letters, in the background."""
+    """Change the executions, dead letters or repeating jobs of a filter, in the background."""
 
     name = "bulk_jobs"
 

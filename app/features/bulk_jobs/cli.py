@@ -1,4 +1,4 @@
-"""`flask bulk`: start and steer bulk operations on executions and dead letters."""
+"""`flask bulk`: start and steer bulk operations on executions, dead letters and repeating jobs."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from app.cli.options import LABELS, QUEUE, TEXT, Duration, InstantOrAge, enum_op
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.features.bulk_jobs.api import begin_in, preview_in, shape
 from app.features.bulk_jobs.schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema
-from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkOperation
+from app.features.bulk_jobs.store import BULK_OPERATIONS, OF_SCHEDULES, BulkOperation
 from app.kernel.formats import rfc3339
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.services import services
@@ -30,7 +30,7 @@ from schema.states import BulkAction, ExecutionStatus
 
 group = ServiceGroup(
     "bulk",
-    help="Cancel, retry, reschedule or archive all executions of a filter.",
+    help="Cancel, retry, reschedule or archive all executions of a filter; pause or resume its schedules.",
 )
 
 
@@ -42,6 +42,8 @@ def _about(operation: BulkOperation) -> str:
 SHOWN = BulkJobOutput(BULK_OPERATIONS, lambda operation: BulkOperationSchema().dump(shape(operation)), _about)
 add_commands(group, SHOWN)
 _COLUMNS = {"EXECUTION": "execution_id", "STATUS": "status", "DUE": "run_at", "ENDPOINT": "endpoint", "JOB": "job_id"}
+_COLUMNS_OF_JOBS = {"JOB": "job_id", "STATUS": "status", "NEXT": "next_run_at", "ENDPOINT": "endpoint", "NAME": "name"}
+_NOUNS = {BulkAction.ARCHIVE: "dead letter", **dict.fromkeys(OF_SCHEDULES, "schedule")}
 _AGO = "30m, 2h, 7d ago, or a time with offset"
 
 
@@ -91,10 +93,10 @@ def start(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Cancel, retry or reschedule the executions of a filter, or archive dead letters, oldest first.
+    """Cancel, retry or reschedule the executions of a filter, archive its dead letters, or pause its schedules.
 
-    Changes each row as `executions cancel`, `executions retry` or `dead-letters archive` does. Exits with 2 if the
-    options do not fit together.
+    Changes each row as `executions cancel`, `executions retry`, `dead-letters archive` or `jobs pause` does, oldest
+    first. Exits with 2 if the options do not fit together.
     """
     if later is not None and sooner is not None:
         raise click.UsageError("use either --later or --sooner")
@@ -114,8 +116,11 @@ def start(
     with ready_database() as database:
         seen = BulkPreviewSchema().dump(preview_in(services().creator, body))
         if dry_run:
-            return show_preview(seen, _COLUMNS, "changed", as_json=as_json)
-        noun = "dead letter" if body["action"] is BulkAction.ARCHIVE else "execution"
+            if body["action"] in OF_SCHEDULES and not as_json:
+                seen |= {"sample": seen["jobs"]}
+            columns = _COLUMNS_OF_JOBS if body["action"] in OF_SCHEDULES else _COLUMNS
+            return show_preview(seen, columns, "changed", as_json=as_json)
+        noun = _NOUNS.get(body["action"], "execution")
         confirm(f"{body['action'].capitalize()} {counted(seen, noun)}?", yes=yes)
         begun = begin_in(database, body, actor().name)
         SHOWN.show(database, begun, wait=wait, as_json=as_json)

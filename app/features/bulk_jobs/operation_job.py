@@ -1,4 +1,4 @@
-"""Bulk job of a bulk operation: the executions of its filter by creation, or its open dead letters by failure.
+"""Bulk job of a bulk operation: executions or repeating jobs of its filter by creation, or dead letters by failure.
 
 Rows created, or failed, after its start are not touched: an execution that fails again is not retried for ever.
 """
@@ -8,7 +8,15 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from app.features.bulk_jobs.store import AFFECTS, BULK_OPERATIONS, WAITING, BulkFilter, BulkOperation, Parameters
+from app.features.bulk_jobs.store import (
+    AFFECTS,
+    BULK_OPERATIONS,
+    OF_SCHEDULES,
+    WAITING,
+    BulkFilter,
+    BulkOperation,
+    Parameters,
+)
 from app.features.dead_letters.letter_list import LetterFilter, next_letters
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
@@ -17,11 +25,15 @@ from app.queue.ending.letters import DeadLetter, archive_several
 from app.queue.executions import execution_cancellation, manual_retry, rescheduling
 from app.queue.executions.execution_model import OperationResult
 from app.queue.executions.rescheduling import NewDueTime
+from app.queue.jobs import schedule_walk
 from app.queue.jobs.job_creation import Creator
+from app.queue.jobs.schedule_walk import ScheduleSelection, next_schedules
 from app.queue.reading.execution_list import Selection, next_selected
 from schema.states import BulkAction, ExecutionStatus
 
-Chosen = Selection | LetterFilter
+SCHEDULES_AT_ONCE = 20  # jobs per transaction: each takes several statements, and up to 500 executions
+
+Chosen = Selection | LetterFilter | ScheduleSelection
 Item = str | DeadLetter
 
 
@@ -40,11 +52,14 @@ class OperationJob:
     def next(self, database: Database, wanted: Chosen, after: Position, limit: int) -> list[FilteredRow[Item]]:
         if isinstance(wanted, LetterFilter):
             return [FilteredRow(each.position, each.item) for each in next_letters(database, wanted, after, limit)]
-        found = next_selected(database, wanted, after, limit)
+        if isinstance(wanted, ScheduleSelection):
+            found = next_schedules(database, wanted, after, limit)
+        else:
+            found = next_selected(database, wanted, after, limit)
         return [FilteredRow(position, position.key if is_wanted else None) for position, is_wanted in found]
 
-    def at_once(self, _bulk_job: BulkOperation) -> int:
-        return AT_ONCE
+    def at_once(self, bulk_job: BulkOperation) -> int:
+        return SCHEDULES_AT_ONCE if bulk_job.action in OF_SCHEDULES else AT_ONCE
 
     def process(self, bulk_job: BulkOperation, items: Sequence[Item]) -> OperationResult:
         return self._database.transact(lambda connection: self._process(connection, bulk_job, items))
@@ -55,6 +70,10 @@ class OperationJob:
             letters = [item.letter_id for item in items if isinstance(item, DeadLetter)]
             return OperationResult(refused=archive_several(connection, letters, note=given.note or "", actor=actor))
         executions = [execution_of(item) for item in items]
+        if bulk_job.action is BulkAction.PAUSE:
+            return schedule_walk.pause_jobs(connection, executions, actor=actor)
+        if bulk_job.action is BulkAction.RESUME:
+            return schedule_walk.resume_jobs(connection, executions, self._look_ahead_ms, actor=actor)
         if bulk_job.action is BulkAction.RETRY:
             return manual_retry.retry_executions(connection, executions, actor=actor)
         if bulk_job.action is BulkAction.RESCHEDULE:
@@ -67,12 +86,14 @@ class OperationJob:
 
 
 def execution_of(item: Item) -> str:
-    """Return the id of an execution, or of the execution of a dead letter."""
+    """Return the id of an execution or of a repeating job, or of the execution of a dead letter."""
     return item.execution_id if isinstance(item, DeadLetter) else item
 
 
 def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, began_at: datetime) -> Chosen:
     """Return the filter of a bulk operation that began at an instant."""
+    if action in OF_SCHEDULES:
+        return schedules_of(action, wanted, began_at)
     if action is not BulkAction.ARCHIVE:
         return selection_of(action, wanted, parameters, began_at)
     return LetterFilter(
@@ -81,6 +102,20 @@ def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, be
         labels=wanted.labels,
         failed_after=wanted.failed_after,
         failed_before=began_at if wanted.failed_before is None else min(wanted.failed_before, began_at),
+    )
+
+
+def schedules_of(action: BulkAction, wanted: BulkFilter, began_at: datetime) -> ScheduleSelection:
+    """Return the selection of repeating jobs of a bulk operation that began at an instant."""
+    return ScheduleSelection(
+        status=OF_SCHEDULES[action],
+        created_after=wanted.created_after,
+        created_before=began_at if wanted.created_before is None else min(wanted.created_before, began_at),
+        job_id=wanted.job_id,
+        endpoint=wanted.endpoint,
+        name=wanted.name,
+        labels=wanted.labels,
+        queue=wanted.queue,
     )
 
 

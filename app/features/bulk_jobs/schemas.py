@@ -7,7 +7,15 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints.live_settings_fields import queue_field
-from app.features.bulk_jobs.store import AFFECTS, FILTERS_OF_ARCHIVE, OF_LETTERS, BulkFilter, Parameters
+from app.features.bulk_jobs.store import (
+    AFFECTS,
+    FILTERS_OF_ARCHIVE,
+    FILTERS_OF_SCHEDULES,
+    OF_LETTERS,
+    OF_SCHEDULES,
+    BulkFilter,
+    Parameters,
+)
 from app.features.dead_letters.api import MAX_NOTE
 from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
@@ -16,13 +24,13 @@ from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, wait
 from app.web.http.request_fields import Body, Instant
 from app.web.jobs.labels import labels_field
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY
-from schema.states import BulkAction, BulkJobStatus, ExecutionStatus
+from schema.states import BulkAction, BulkJobStatus, ExecutionStatus, JobStatus
 
 _NOTE = "The customer was deleted."
 LONGEST_SECONDS = int(timedelta(days=366).total_seconds())
 _UNFILTERED = {
     "unfiltered": "`wanted` filters by state only",
-    "meant": "all such executions, or all open dead letters,",
+    "meant": "all such executions, all open dead letters, or all repeating jobs,",
 }
 _ONLY_FOR = {
     "if_running": BulkAction.CANCEL,
@@ -35,6 +43,8 @@ class WantedExecutionsSchema(Body):
     """Filter of executions created before the operation began.
 
     For `archive`: filter of open dead letters by `endpoint`, `labels`, `error_type`, `failed_after`, `failed_before`.
+    For `pause` and `resume`: filter of CRON and INTERVAL jobs by `job_id`, `endpoint`, `queue`, `name`, `labels`,
+    `created_after`, `created_before`.
     """
 
     status = fields.Enum(
@@ -147,7 +157,9 @@ class BulkOperationSchema(Schema):
     actor = fields.String(required=True, allow_none=True)
     changed = fields.Integer(
         required=True,
-        metadata={"description": "changed executions, including running ones that were asked to end, or dead letters"},
+        metadata={
+            "description": "changed executions, including running ones that were asked to end, dead letters or jobs"
+        },
     )
     refused = fields.Integer(
         required=True, metadata={"description": "executions left unchanged because their state did not allow it"}
@@ -162,6 +174,16 @@ class BulkOperationSchema(Schema):
     ended_at = Instant(required=True, allow_none=True)
 
 
+class SampledJobSchema(Schema):
+    """A repeating job, without its input."""
+
+    job_id = fields.String(required=True)
+    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    endpoint = fields.String(required=True)
+    status = fields.Enum(JobStatus, required=True)
+    next_run_at = Instant(required=True, allow_none=True)
+
+
 class BulkPreviewSchema(Schema):
     """Preview of a bulk operation."""
 
@@ -173,6 +195,9 @@ class BulkPreviewSchema(Schema):
         fields.Nested(ExecutionSchema),
         required=True,
         metadata={"description": "the first executions, without their input"},
+    )
+    jobs = fields.List(
+        fields.Nested(SampledJobSchema), required=True, metadata={"description": "`pause` and `resume`: the first jobs"}
     )
 
 
@@ -188,8 +213,9 @@ def parameters(body: dict[str, Any]) -> Parameters:
 
 def _check_filters(action: BulkAction, wanted: BulkFilter) -> None:
     given = {name for name, value in asdict(wanted).items() if value is not None}
-    if action is BulkAction.ARCHIVE:
-        told = {name: ["Not with the action `archive`."] for name in given - FILTERS_OF_ARCHIVE}
+    if action is BulkAction.ARCHIVE or action in OF_SCHEDULES:
+        allowed = FILTERS_OF_ARCHIVE if action is BulkAction.ARCHIVE else FILTERS_OF_SCHEDULES
+        told = {name: [f"Not with the action `{action}`."] for name in given - allowed}
     else:
         told = {name: ["Only with the action `archive`."] for name in given & OF_LETTERS}
     if told:

@@ -12,7 +12,7 @@ from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
 from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.executions.execution_cancellation import IfRunning
 from schema import tables
-from schema.states import CANCELLABLE, BulkAction, ExecutionStatus
+from schema.states import CANCELLABLE, BulkAction, ExecutionStatus, JobStatus
 
 WAITING = tuple(status for status in ExecutionStatus if status in CANCELLABLE)
 AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
@@ -20,12 +20,17 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
     BulkAction.RETRY: (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED),
     BulkAction.RESCHEDULE: WAITING,
     BulkAction.ARCHIVE: (),
+    BulkAction.PAUSE: (),
+    BulkAction.RESUME: (),
 }
 """States of executions that an action applies to."""
 
 OF_LETTERS = frozenset({"error_type", "failed_after", "failed_before"})
 FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels"}
 """Filters of `archive`; no other action has the filters in `OF_LETTERS`."""
+OF_SCHEDULES = {BulkAction.PAUSE: JobStatus.ACTIVE, BulkAction.RESUME: JobStatus.PAUSED}
+"""Actions on repeating jobs, and the state of the jobs that they apply to."""
+FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels", "created_after", "created_before"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

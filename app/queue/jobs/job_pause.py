@@ -7,6 +7,7 @@ on hold. Ticks that fall into a pause are not caught up.
 from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -49,23 +50,36 @@ UNFINISHED = statement(
 )
 
 
+class FirstBatch(NamedTuple):
+    """First transaction of a change: queues to wake, the last execution if more follow, and the change's id.
+
+    `retires`: the job has no tick left.
+    """
+
+    queues: Counter[str]
+    last: str | None
+    change: str | None
+    retires: bool = False
+
+
 def pause_job(database: Database, job_id: str, actor: str | None = None) -> None:
     """Pause a job and put its waiting executions on hold in batches, the first batch in the same transaction.
 
     Does nothing if the job is paused. Raises JobNotFoundError, or ConflictError for a retired job.
     """
+    first = database.transact(lambda connection: begin_pause(connection, job_id, actor))
+    on_hold.hold_the_rest(database, job_id, first.last, actor)
+    unfinished_changes.end(database, job_id, first.change)
 
-    def body(connection: Connection) -> tuple[str | None, str | None]:
-        job, _ = job_queries.lock_job(connection, job_id)
-        _refuse_retired(connection, job, "paused")
-        connection.execute(PAUSE, {"job_id": job_id})
-        last = on_hold.hold(connection, job_id, actor)
-        scope = CancellationScope(actor=actor, begun=False)
-        return last, unfinished_changes.begin(connection, job_id, Change.PAUSE, scope, last)
 
-    last, change = database.transact(body)
-    on_hold.hold_the_rest(database, job_id, last, actor)
-    unfinished_changes.end(database, job_id, change)
+def begin_pause(connection: Connection, job_id: str, actor: str | None) -> FirstBatch:
+    """Pause a job and put the first batch of its executions on hold; a scheduler finishes the change."""
+    job, _ = job_queries.lock_job(connection, job_id)
+    _refuse_retired(connection, job, "paused")
+    connection.execute(PAUSE, {"job_id": job_id})
+    last = on_hold.hold(connection, job_id, actor)
+    scope = CancellationScope(actor=actor, begun=False)
+    return FirstBatch(Counter(), last, unfinished_changes.begin(connection, job_id, Change.PAUSE, scope, last))
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
@@ -74,27 +88,40 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
     Does nothing if the job is active. A job without a tick left retires, and its executions on hold are released.
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
-
     has_retired = False
 
-    def body(connection: Connection) -> tuple[Counter[str], str | None, str | None]:
+    def body(connection: Connection) -> FirstBatch:
         nonlocal has_retired
-        job, now = job_queries.lock_job(connection, job_id)
         # An earlier run of this transaction may have been committed, but its answer was lost.
-        if not (has_retired and connection.execute(RAN_OUT, {"job_id": job_id}).first()):
-            _refuse_retired(connection, job, "resumed")
-        if job.status is JobStatus.PAUSED:
-            end = _next(connection, job, now)
-            has_retired = bool(end["over"])
-            connection.execute(RESUME, {"job_id": job_id} | end)
-        queues, last = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
-        scope = CancellationScope(actor=actor, begun=False)
-        return queues, last, unfinished_changes.begin(connection, job_id, Change.RESUME, scope, last)
+        batch = begin_resumption(connection, job_id, look_ahead_ms, actor, has_retired=has_retired)
+        has_retired = has_retired or batch.retires
+        return batch
 
-    queues, last, change = database.transact(body)
-    queues += on_hold.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=last)
-    unfinished_changes.end(database, job_id, change)
+    first = database.transact(body)
+    queues = first.queues + on_hold.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=first.last)
+    unfinished_changes.end(database, job_id, first.change)
     return queues
+
+
+def begin_resumption(
+    connection: Connection, job_id: str, look_ahead_ms: int, actor: str | None, *, has_retired: bool = False
+) -> FirstBatch:
+    """Resume a job and release the first batch of its executions; a scheduler finishes the change.
+
+    With `has_retired`, a job that an earlier run of the transaction has retired is not refused.
+    """
+    retires = False
+    job, now = job_queries.lock_job(connection, job_id)
+    if not (has_retired and connection.execute(RAN_OUT, {"job_id": job_id}).first()):
+        _refuse_retired(connection, job, "resumed")
+    if job.status is JobStatus.PAUSED:
+        end = _next(connection, job, now)
+        retires = bool(end["over"])
+        connection.execute(RESUME, {"job_id": job_id} | end)
+    queues, last = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
+    scope = CancellationScope(actor=actor, begun=False)
+    change = unfinished_changes.begin(connection, job_id, Change.RESUME, scope, last)
+    return FirstBatch(queues, last, change, retires)
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:

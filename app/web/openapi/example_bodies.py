@@ -209,6 +209,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         "retry": {"action": "retry", "wanted": {"endpoint": _EMAIL.name, "created_after": _AT}, "rate": 50},
         "reschedule": {"action": "reschedule", "wanted": {"queue": "bulk"}, "run_at": _LATER, "spread_seconds": 600},
         "archive": {"action": "archive", "wanted": {"labels": _LABELS}, "note": "The customer was deleted."},
+        "pause": {"action": "pause", "wanted": {"labels": _LABELS}},
     },
     "NewEndpointSchema": _ENDPOINTS,
     "ChangedEndpointSchema": _ENDPOINTS,

@@ -4,7 +4,7 @@ from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.command_line import Cli
-from tests.integration.registered import register
+from tests.integration.registered import created, cron, register
 
 
 def test_redrive_is_previewed_started_and_controlled(api: Api, cli: Cli, database: Database) -> None:
@@ -61,3 +61,8 @@ def test_bulk_operation_is_previewed_started_and_controlled(api: Api, cli: Cli, 
     assert "note" in cli.run(*timeouts, "--yes", expect=2).stderr
     started = cli.json(*timeouts, "--note", "gone", "--yes")
     assert (started["action"], started["note"]) == ("archive", "gone")
+    job_id = created(api, cron(name="report"))["job_id"]
+    assert "report" in cli.run("bulk", "start", "pause", "--name", "report", "--dry-run").stdout
+    preview = cli.json("bulk", "start", "pause", "--name", "report", "--dry-run")
+    assert [each["job_id"] for each in preview["jobs"]] == [job_id]
+    assert cli.json("bulk", "start", "pause", "--name", "report", "--yes")["action"] == "pause"

@@ -9,7 +9,7 @@ from app.queue.jobs.job_creation import Creator
 from tests import rows
 from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
-from tests.integration.registered import created, one_shot, register
+from tests.integration.registered import created, cron, one_shot, register
 
 
 def run(database: Database) -> None:
@@ -85,6 +85,34 @@ def test_rescheduled_job_shows_its_new_time_and_reason(api: Api, database: Datab
     ]
 
 
+def test_schedules_of_a_filter_are_paused_and_resumed(api: Api, database: Database) -> None:
+    register(api)
+    matching = created(api, cron(labels={"team": "a"}, name="report"))
+    other, once = created(api, cron()), created(api, one_shot("once", labels={"team": "a"}))
+    waiting = rows.add_tick(database, matching["job_id"])
+
+    def statuses() -> list[str]:
+        return [api.get(f"/jobs/{job['job_id']}").json["status"] for job in (matching, other, once)]
+
+    for action, before, after in (("pause", "ACTIVE", "PAUSED"), ("resume", "PAUSED", "ACTIVE")):
+        body = {"action": action, "wanted": {"labels": {"team": "a"}}}
+        preview = api.post("/bulk-operations/preview", body).json
+        assert (preview["count"], preview["sample"], preview["is_complete"]) == (1, [], True)
+        assert [(each["job_id"], each["name"], each["status"]) for each in preview["jobs"]] == [
+            (matching["job_id"], "report", before)
+        ]
+        started = api.post("/bulk-operations", body).json
+        run(database)
+        ended = api.get(f"/bulk-operations/{started['operation_id']}").json
+        assert (ended["status"], ended["changed"], ended["refused"]) == ("DONE", 1, 0)
+        assert statuses() == [after, "ACTIVE", "ACTIVE"]
+    history = api.get(f"/executions/{waiting}/history").json["items"]
+    assert [(step["reason"], step["actor"]) for step in history[-2:]] == [
+        ("JOB_PAUSED", "test"),
+        ("JOB_RESUMED", "test"),
+    ]
+
+
 def test_filter_without_matches_is_done_at_once(api: Api, database: Database) -> None:
     rows.add_executions(database, endpoint=rows.add_endpoint(database))
     for action in ("cancel", "retry"):
@@ -126,6 +154,9 @@ TARGET_FILTER = {"endpoint": "target"}
         ({"action": "archive", "wanted": {"queue": "http", **TARGET_FILTER}, "note": "gone"}, "/wanted/queue"),
         ({"action": "archive", "wanted": {"status": "FAILED", **TARGET_FILTER}, "note": "gone"}, "/wanted/status"),
         ({"action": "retry", "wanted": {"error_type": "TIMEOUT"}}, "/wanted/error_type"),
+        ({"action": "pause", "wanted": {"status": "QUEUED", **TARGET_FILTER}}, "/wanted/status"),
+        ({"action": "resume", "wanted": {"limit_key": "acme", **TARGET_FILTER}}, "/wanted/limit_key"),
+        ({"action": "pause", "wanted": {}}, "/all"),
         ({"action": "retry", "wanted": TARGET_FILTER, "note": "gone"}, "/note"),
         ({"action": "cancel", "wanted": TARGET_FILTER, "rate": 0}, "/rate"),
     ],
