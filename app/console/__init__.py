@@ -8,6 +8,7 @@ from app.console.access import guard
 from app.console.access.permission import Permissions
 from app.console.http import actions, error_pages, response_headers, static_files
 from app.console.http.console_page import PAGES_OF
+from app.console.live import pulse
 from app.console.pages import PAGES, sign_in_page
 from app.web.openapi.resource import Resource
 
@@ -27,5 +28,6 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     for page in PAGES:
         page.register(blueprint, permissions)
     actions.register(blueprint, permissions)
+    pulse.register(blueprint, permissions)
     error_pages.register(blueprint, permissions)
     app.register_blueprint(blueprint)

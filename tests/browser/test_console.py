@@ -163,3 +163,25 @@ def test_printed_page_has_no_controls(tab: Tab) -> None:
     expect(tab.page.get_by_role("navigation")).to_be_hidden()
     expect(tab.page.get_by_role("button", name="Filter")).to_be_hidden()
     expect(tab.page.get_by_text("wrk_1", exact=True)).to_be_visible()
+
+
+def test_change_is_shown_about_a_second_later(tab: Tab, database: Database) -> None:
+    tab.open("/console/processes")
+    expect(tab.page.locator("#live")).to_have_text("live")
+    worker_lease.register(database, worker_id="wrk_4", host="h", pid=4, queues=["http"], capacity=9, lease_ms=600_000)
+    expect(tab.page.locator("#wrk_4")).to_be_visible()
+
+
+def test_page_with_an_open_menu_waits_with_changes(tab: Tab, database: Database) -> None:
+    tab.open("/console/processes")
+    expect(tab.page.locator("#live")).to_have_text("live")
+    tab.page.locator("summary", has_text="visitor").click()
+    with tab.page.expect_event("console", lambda message: message.text == "told"):
+        tab.page.evaluate("new EventSource('/console/pulse').addEventListener('changed', () => console.log('told'))")
+        worker_lease.register(
+            database, worker_id="wrk_5", host="h", pid=5, queues=["http"], capacity=9, lease_ms=600_000
+        )
+    expect(tab.page.locator("#wrk_5")).to_have_count(0)
+    tab.page.keyboard.press("Escape")
+    expect(tab.page.locator("#wrk_5")).to_be_visible()
+    tab.faults.clear()  # the line above

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, g, redirect, request
 from app.console.access import csrf, session_cookie
 from app.console.access.permission import Permissions
 from app.kernel.errors import UnavailableError
+from app.web.http import event_stream
 from app.web.http.rate_limits import refuse_excess
 from app.web.http.request_log import note_ids
 from app.web.services import services
@@ -57,6 +58,8 @@ def _take_connection() -> None:
 
 def _to_sign_in() -> Response:
     """Return the way to the sign-in page, and from there back to a page that was read."""
+    if event_stream.is_wanted():
+        return Response(status=204)  # after which an EventSource does not connect again
     is_fragment = "HX-Request" in request.headers
     shown = request.headers.get("HX-Current-URL", "") if is_fragment else request.full_path.rstrip("?")
     path = own_path(shown) if request.method == "GET" else "/console"

@@ -7,9 +7,11 @@ from app.console.access.permission import Permissions
 from app.console.http.console_page import frame
 from app.console.http.page_rendering import html, render
 from app.kernel.errors import NotFoundError, TaskExecutorError
+from app.web.http import event_stream
 from app.web.http.error_envelope import client_error, http_error
 from app.web.http.request_log import current_request_id
 
+POSTPONED_SECONDS = 10.0
 _TITLES = {
     400: "The form is not valid",
     403: "Not allowed",
@@ -53,6 +55,8 @@ def _http(error: HTTPException) -> Response | HTTPException:
 
 def _failed(error: Exception) -> Response:
     known: TaskExecutorError = client_error(error)
+    if event_stream.is_wanted():
+        return event_stream.postponed(POSTPONED_SECONDS)
     faults = [f"{each['pointer']}: {each['message']}" for each in known.details if each["pointer"]]
     return _page(known.status, known.code, known.message, faults, retryable=known.retryable)
 

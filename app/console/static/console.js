@@ -3,6 +3,8 @@
   "use strict";
 
   const EVERY_MS = 30_000; // a region is read again after this time in any case
+  const POLL_MS = 10_000; // without the pulse
+  const HIDDEN_MS = 5_000; // until a hidden page closes its pulse: a browser has few connections to a host
   const SPREAD_MS = 300; // so that viewers do not ask together
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const byId = (id) => document.getElementById(id);
@@ -10,16 +12,50 @@
   // --- Regions: a change, or the time, makes htmx read a part of the page again.
 
   let isPaused = false;
+  let pulse = null;
+  let readAt = Date.now();
+  const waiting = new Set(); // names of changes that came while the reader was busy
   const isBusy = () =>
     isPaused || document.hidden || !getSelection().isCollapsed || document.querySelector("details.menu[open], tbody input:checked");
 
   function refresh(names) {
-    if (isBusy()) return;
+    if (isBusy()) return (names || []).forEach((name) => waiting.add(name));
+    if (!names) readAt = Date.now();
     for (const region of all("[data-region]")) {
       const live = (region.dataset.live || "").split(" ");
       if (names && !names.some((name) => live.includes(name))) continue;
       setTimeout(() => region.isConnected && htmx.trigger(region, "refresh"), Math.random() * SPREAD_MS);
     }
+  }
+
+  // The pulse names what has changed. A region that it misses is read within EVERY_MS in any case.
+  function listen() {
+    if (pulse || document.hidden || !document.querySelector("[data-live]")) return;
+    pulse = new EventSource("/console/pulse");
+    pulse.addEventListener("changed", (event) => refresh(event.data.split(" ")));
+    pulse.addEventListener("open", () => show());
+    pulse.addEventListener("error", () => {
+      if (pulse?.readyState === EventSource.CLOSED) pulse = null;
+      show();
+    });
+  }
+  function follow() {
+    if (!document.hidden) {
+      listen();
+      refresh();
+    } else {
+      setTimeout(() => {
+        if (document.hidden) pulse = pulse?.close();
+      }, HIDDEN_MS);
+    }
+  }
+  function beat() {
+    tick();
+    if (waiting.size && !isBusy()) {
+      refresh([...waiting]);
+      waiting.clear();
+    }
+    if (Date.now() - readAt >= (pulse?.readyState === EventSource.OPEN ? EVERY_MS : POLL_MS)) refresh();
   }
 
   // The browser's cache must not answer: it would join an old body to a new policy, whose nonce differs.
@@ -45,8 +81,9 @@
     const label = byId("live");
     if (!label || !document.querySelector("[data-region]")) return;
     label.hidden = false;
-    label.className = "live " + (trouble ? "bad" : isPaused ? "off" : "good");
-    label.textContent = trouble || (isPaused ? "paused" : "live");
+    const isLive = pulse?.readyState === EventSource.OPEN;
+    label.className = "live " + (trouble ? "bad" : isPaused ? "off" : isLive ? "good" : "");
+    label.textContent = trouble || (isPaused ? "paused" : isLive ? "live" : `every ${POLL_MS / 1000} s`);
   }
 
   function pause() {
@@ -129,9 +166,9 @@
     theme.hidden = false;
     theme.addEventListener("click", switchTheme);
   }
-  setInterval(() => refresh(), EVERY_MS);
-  setInterval(tick, 1000);
-  document.addEventListener("visibilitychange", () => refresh());
+  listen();
+  setInterval(beat, 1000);
+  document.addEventListener("visibilitychange", follow);
 
   const retry = byId("retry");
   if (retry) setTimeout(() => location.reload(), 1000 * retry.dataset.retry);

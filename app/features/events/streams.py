@@ -62,8 +62,10 @@ def serve(database: Database, streams: Iterable[Stream]) -> bool:
 class Streams(BackgroundThread):
     """Sends events to clients without blocking; at its end a connection returns to the main thread."""
 
-    def __init__(self, database: Database, keys: KeyRing, *, poll_seconds: float = POLL_SECONDS) -> None:
-        super().__init__("te-streams")
+    def __init__(
+        self, database: Database, keys: KeyRing, *, poll_seconds: float = POLL_SECONDS, name: str = "te-streams"
+    ) -> None:
+        super().__init__(name)
         self._poll_seconds = poll_seconds
         self._database = database
         self._keys = keys
@@ -109,9 +111,17 @@ class Streams(BackgroundThread):
                 try:
                     self._step(selector)
                 except Exception:
-                    log.exception("unexpected error in te-streams; continuing")
+                    log.exception("unexpected error in %s; continuing", self.name)
                     self.stopping.wait(TROUBLE_SECONDS)
             self._finish(selector)
+
+    def heartbeat(self, stream: Stream) -> bytes:
+        """Return the message that keeps an idle connection open."""
+        return heartbeat(stream.position)
+
+    def feed(self, streams: Iterable[Stream]) -> bool:
+        """Add new events to the streams; returns whether a stream has more to read."""
+        return serve(self._database, streams)
 
     def _step(self, selector: selectors.BaseSelector) -> None:
         self._take_new(selector)
@@ -144,7 +154,7 @@ class Streams(BackgroundThread):
                 for stream in self._streams:
                     if stream.key_id not in valid:
                         stream.end()
-            there_is_more = serve(self._database, self._streams)
+            there_is_more = self.feed(self._streams)
             self._poll_at = now if there_is_more else now + self._poll_seconds
         except TaskExecutorError as error:
             log.debug("cannot read events: %s", error.explained)
@@ -155,7 +165,7 @@ class Streams(BackgroundThread):
             if now >= stream.ends_at:
                 stream.end()
             elif is_heartbeat_due and stream.is_drained:
-                stream.put(heartbeat(stream.position))
+                stream.put(self.heartbeat(stream))
             self._send(selector, stream, now)
 
     def _send(self, selector: selectors.BaseSelector, stream: Stream, now: float) -> None:

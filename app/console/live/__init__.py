@@ -1,0 +1,1 @@
+"""Changes as they happen: the pulse, a stream of the kinds of changed data."""
