@@ -102,7 +102,8 @@ _FINISHED = text(
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, error, created_at)
       SELECT {id_of("att", "tried_at")}, execution_id, number, status, :worker, tried_at - INTERVAL '20 milliseconds',
-             tried_at, 20, jsonb_build_object('type', 'HTTP_ERROR', 'status_code', 500), tried_at
+             tried_at, 20, jsonb_build_object('type', 'HTTP_ERROR', 'status_code', 500,
+                                              'may_have_been_delivered', false), tried_at
         FROM tried)
     INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
     SELECT {id_of("log", "tried_at")}, execution_id, number, 'WARN', 'attempt ' || number || ' of 3 failed: HTTP_ERROR',

@@ -69,6 +69,15 @@ def _values() -> dict[str, list[str]]:
     endpoints = ["history-3", history.RARE_ENDPOINT, history.UNUSED_ENDPOINT]
     return {
         "endpoint": endpoints,
+        "status": ["FAILED", "QUEUED,RETRYING"],
+        "limit_key": ["nobody"],
+        "idempotency_key": ["nobody"],
+        "idempotency_key_prefix": ["nobody"],
+        "uncertain": ["true"],
+        "late_over": ["5s"],
+        "group": ["0123456789abcdef"],
+        "scheduled_after": [hour, half],
+        "scheduled_before": [half, most],
         "name": ["report-1", "nobody"],
         "queue": ["http", "nobody"],
         "labels": ["team=team-3", "stage=live", "team=nobody"],

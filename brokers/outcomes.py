@@ -6,13 +6,19 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.kernel.db import Database
+from app.kernel.db.retries import explained
+from app.kernel.errors import UnavailableError
+from app.kernel.formats import numbered
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release, release
 from app.queue.executions.completion import Completion, complete, still_held, subscribed, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note
+from app.queue.executions.stale_results import note_stale
 from brokers.attempt_line import ids_of
 from brokers.inbox import Inboxes
 from brokers.outbox_thread import OutboxThread
@@ -160,12 +166,21 @@ class Outcomes:
             self._report_lost(ended, effective)
 
     def _report_lost(self, completions: list[Completion], effective: set[str]) -> None:
-        for completion in completions:
-            if completion.claim.execution_id not in effective:
-                self._values.add(series.STALE)
-                log.warning(
-                    "the claim on %s (attempt %d) was lost; its result changes nothing",
-                    completion.claim.execution_id,
-                    completion.claim.attempt,
-                    extra=ids_of(completion.claim),
-                )
+        lost = [completion for completion in completions if completion.claim.execution_id not in effective]
+        for completion in lost:
+            self._values.add(series.STALE)
+            log.warning(
+                "the claim on %s (attempt %d) was lost; its result changes nothing",
+                completion.claim.execution_id,
+                completion.claim.attempt,
+                extra=ids_of(completion.claim),
+            )
+        try:
+            note_stale(self._database, self._worker_id, lost)
+        except (UnavailableError, SQLAlchemyError) as error:
+            # The history lacks a line; the results are dealt with.
+            log.warning(
+                "cannot note %s of lost claims: %s; their histories lack a line",
+                numbered(len(lost), "result"),
+                explained(error),
+            )

@@ -9,8 +9,9 @@ import click
 from app.cli import executions_tail
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
-from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, show_list
-from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
+from app.cli.execution_filter_options import execution_filter_options, filter_of
+from app.cli.options import created_options, enum_option, gather, show_list
+from app.cli.shell_completion import OF_EXECUTIONS
 from app.kernel.formats import numbered
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
@@ -18,10 +19,9 @@ from app.queue.executions.execution_model import AttemptRecord
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_list import page_of_executions
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, ExplanationSchema, HistorySchema
 from app.web.services import services, wake
-from schema.states import ExecutionStatus
 
 LATEST = 10  # attempts that `show` lists
 
@@ -30,17 +30,13 @@ group.add_command(executions_tail.command)
 
 
 @group.command("list")
-@enum_option("--status", ExecutionStatus, "only executions in this state")
-@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
-@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only executions of this job")
-@click.option("--queue", type=QUEUE, help="only executions in this queue")
-@click.option("--worker", "worker_id", type=TEXT, help="only executions that this worker process attempts, or did last")
+@execution_filter_options
 @created_options
 @json_option
 def list_(limit: int, as_json: bool, **filters: Any) -> None:
     """List executions, newest first."""
     with ready_database() as database:
-        wanted = ExecutionFilter(**filters)
+        wanted = filter_of(filters)
         found, is_more = gather(partial(page_of_executions, database, wanted), limit)
     items = [ExecutionSchema().dump(each) for each in found]
     header = ("EXECUTION", "STATUS", "ATTEMPTS", "DUE", "ENDED", "ENDPOINT", "QUEUE", "LAST ERROR")

@@ -14,15 +14,17 @@ from flask.cli import with_appcontext
 from app.cli import commands
 from app.cli.commands import FAILED, ready_database
 from app.cli.console import json_option, polls, print_json, show_line, shown
-from app.cli.options import QUEUE, TEXT, enum_option, gather
-from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
+from app.cli.execution_filter_options import execution_filter_options, filter_of
+from app.cli.options import gather
+from app.cli.shell_completion import OF_EXECUTIONS
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.formats import EPOCH
 from app.queue.executions.execution_model import Execution, LogRecord
+from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import HistoryStep, history_of
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_list import page_of_executions
 from app.queue.reading.execution_queries import find_executions
 from app.queue.reading.log_lines import logs_of
 from app.web.executions.execution_schemas import LogLineSchema, StepSchema
@@ -66,21 +68,21 @@ class Follower:
 
     def begin(self) -> None:
         """Record the changes of the newest and of all open executions as known."""
-        newest = page_of_executions(self.database, replace(self.wanted, status=None), PageRequest(1)).items
+        newest = page_of_executions(self.database, replace(self.wanted, statuses=()), PageRequest(1)).items
         self._since = newest[0].created_at if newest else EPOCH
         self.poll()
         for status in ExecutionStatus:
             if status not in FINAL:
-                self._changes_of([], self._read(replace(self.wanted, status=status)))
+                self._changes_of([], self._read(replace(self.wanted, statuses=(status,))))
 
     def poll(self) -> list[TailedChange]:
         """Return the new changes in their order."""
-        new = self._read(replace(self.wanted, status=None, created_after=self._since - OVERLAP))
+        new = self._read(replace(self.wanted, statuses=(), created_after=self._since - OVERLAP))
         found = {each.execution_id: each for each in new if each.execution_id not in self._reported}
         found |= {each.execution_id: each for each in find_executions(self.database, list(self._open))}
         changed = [row for key, row in found.items() if key not in self._open or self._open[key].row != row]
         changes = self._changes_of(new, changed)
-        wanted = [each for each in changes if self.wanted.status in {None, each.step.after}]
+        wanted = [each for each in changes if not self.wanted.statuses or each.step.after in self.wanted.statuses]
         return sorted(wanted, key=attrgetter("step.at", "execution.execution_id"))
 
     def _read(self, wanted: ExecutionFilter) -> list[Execution]:
@@ -137,10 +139,7 @@ class Life:
 
 @commands.command("tail")
 @click.argument("execution_id", required=False, **OF_EXECUTIONS)
-@enum_option("--status", ExecutionStatus, "only changes to this state")
-@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
-@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only executions of this job")
-@click.option("--queue", type=QUEUE, help="only executions in this queue")
+@execution_filter_options
 @click.option("--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="seconds between polls")
 @json_option
 @with_appcontext
@@ -156,7 +155,7 @@ def command(execution_id: str | None, every: float, as_json: bool, **filters: An
         with ready_database() as database:
             look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
             if execution_id is None:
-                _follow(Follower(database, ExecutionFilter(**filters), look_ahead), every, as_json=as_json)
+                _follow(Follower(database, filter_of(filters), look_ahead), every, as_json=as_json)
             else:
                 ended = _accompany(Life(database, execution_id, look_ahead), every, as_json=as_json)
                 raise click.exceptions.Exit(0 if ended is ExecutionStatus.SUCCESS else FAILED)

@@ -17,7 +17,8 @@ from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_status import status_of
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_filter import ExecutionFilter
+from app.queue.reading.execution_list import page_of_executions
 from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.status_schemas import StatusSchema, shape_status

@@ -12,7 +12,8 @@ from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.sql import statement
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_filter import ExecutionFilter
+from app.queue.reading.execution_list import page_of_executions
 from app.web.services import services
 
 MAX_OFFERED = 100

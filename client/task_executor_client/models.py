@@ -804,7 +804,7 @@ class ActorOutput(TypedDict):
 
 
 class AttemptError(TypedDict):
-    """Part of `IgnoredError`, `Result`, `Execution`, `Attempt`."""
+    """Part of `IgnoredError`, `Result`, `Execution`, `Attempt` and 1 more."""
 
     type: str
     message: str
@@ -1279,6 +1279,8 @@ class Attempt(TypedDict):
     attempt_number: int
     status: Literal["SUCCESS", "FAILED"]
     worker_id: str | None
+    due_at: str | None
+    """Instant from which it could start; `null` in rows of earlier releases."""
     started_at: str
     completed_at: str | None
     duration_ms: int | None
@@ -1360,6 +1362,90 @@ class Explanation(TypedDict):
     until: str | None
     """Time of the next change, if known."""
     details: dict[str, Any]
+
+
+class Request(TypedDict):
+    """Answer of `executions.request`."""
+
+    execution_id: str
+    job_id: str
+    endpoint: str
+    endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"] | None
+    endpoint_version: int
+    """Of all its attempts."""
+    newest_version: int
+    """Of the endpoint, for new jobs."""
+    config: str | None
+    config_revision: int | None
+    """Catalog revision of all its attempts; `null`: no attempt yet, so the present one."""
+    idempotency_key: str
+    """Which the receiver gets."""
+    scheduled_at: str
+    secrets: list[str]
+    """Names."""
+    spec: dict[str, Any] | None
+    """Rendered spec with `[secret NAME]` for each secret; `null` if it cannot be rendered."""
+    fault: str | None
+    """Why it cannot be rendered."""
+
+
+class UncertainAttempt(TypedDict):
+    """Part of `UncertainAttemptPage`."""
+
+    attempt_id: str
+    execution_id: str
+    """Also the idempotency key that the receiver got."""
+    job_id: str
+    endpoint: str
+    endpoint_version: int
+    attempt_number: int
+    worker_id: str | None
+    due_at: str | None
+    started_at: str
+    completed_at: str | None
+    duration_ms: int | None
+    error: AttemptError | None
+    execution_status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
+    """The present one."""
+    later_attempts: int
+    """Attempts that have begun since."""
+    created_at: str
+
+
+class UncertainAttemptPage(TypedDict):
+    """Answer of `attempts.list_uncertain`."""
+
+    items: list[UncertainAttempt]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class Explain(TypedDict):
+    """Body of `explanations.explain`."""
+
+    executions: Sequence[str]
+
+
+class ExplainedExecution(TypedDict):
+    """Part of `ExplainedExecutions`."""
+
+    status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
+    reason: str
+    """Reason code."""
+    explanation: str
+    since: str
+    until: str | None
+    """Time of the next change, if known."""
+    details: dict[str, Any]
+    execution_id: str
+
+
+class ExplainedExecutions(TypedDict):
+    """Answer of `explanations.explain`."""
+
+    items: list[ExplainedExecution]
+    left_out: list[str]
+    """Unknown executions, and those without time to look."""
 
 
 class AuditEntry(TypedDict):
@@ -1682,6 +1768,70 @@ class Archive(TypedDict):
     note: str
 
 
+class LetterGroup(TypedDict):
+    """Part of `LetterGroups`."""
+
+    group: str
+    """Filter of the list, of redrives and of `archive`."""
+    endpoint: str
+    error_type: str
+    """Of the last attempt, or of a failure without an attempt: `EXPIRED`."""
+    status_code: int | None
+    """Of the answer."""
+    message: str
+    """With `…` for ids and `#` for numbers."""
+    example: str | None
+    """The newest message."""
+    count: int
+    first_failed_at: str
+    last_failed_at: str
+    endpoint_versions: list[int]
+    letters: list[str]
+    """The newest three."""
+
+
+class LetterGroups(TypedDict):
+    """Answer of `dead_letters.groups`."""
+
+    items: list[LetterGroup]
+    looked_at: int
+    """Letters that were read, the newest first."""
+    is_complete: bool
+    """`false` if more than 10,000 letters would have to be read."""
+
+
+class Difference(TypedDict):
+    """Part of `SinceFailure`."""
+
+    kind: Literal["endpoint", "config", "secret"]
+    name: str
+    path: str | None
+    before: Any
+    after: Any
+    at: str | None
+
+
+class SinceFailure(TypedDict):
+    """Answer of `dead_letters.since`."""
+
+    letter_id: str
+    failed_at: str
+    endpoint: str
+    endpoint_version: int
+    newest_version: int | None
+    is_paused: bool
+    is_deleted: bool
+    breaker: str | None
+    """Of its target, unless closed."""
+    succeeded: int
+    """Later executions, 100 at most."""
+    failed: int
+    """Later executions, 100 at most."""
+    changes: list[Difference]
+    verdict: str
+    """What a redrive may expect, in a sentence."""
+
+
 class Wanted(TypedDict):
     """Part of `NewRedrive`."""
 
@@ -1689,6 +1839,8 @@ class Wanted(TypedDict):
     error_type: NotRequired[str]
     labels: NotRequired[Mapping[str, str] | None]
     """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
+    group: NotRequired[str]
+    """`group` of `GET /dead-letters/groups`."""
     failed_after: NotRequired[str | datetime]
     failed_before: NotRequired[str | datetime]
 
@@ -1703,6 +1855,12 @@ class NewRedrive(TypedDict):
     """Create a new job for this endpoint from each letter; default: retry the executions."""
     rate: NotRequired[int]
     """Maximum per second."""
+    trial: NotRequired[int | None]
+    """Number of letters to redrive first; the rest follows once `least` of their executions have succeeded, and the
+    redrive stops once that cannot happen any more.
+    """
+    least: NotRequired[int | None]
+    """With `trial`, at most as many; default: all but a tenth of `trial`."""
 
 
 class RedriveOfSeveral(TypedDict):
@@ -1725,6 +1883,13 @@ class RedriveOfSeveral(TypedDict):
     """Letters that stay open because they could not be redriven."""
     last_refusal: str | None
     """Reason of the last refusal."""
+    trial: int | None
+    least: int | None
+    trial_executions: list[str] | None
+    """Executions of the trial."""
+    trial_result: str | None
+    """In words, once it is known."""
+    trial_passed_at: str | None
     reached_at: str | None
     """Failure of the last letter processed."""
     created_at: str
@@ -1752,27 +1917,41 @@ class Preview(TypedDict):
 class WantedExecutions(TypedDict):
     """Part of `NewBulkOperation`."""
 
-    status: NotRequired[Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None]
-    """`retry`: FAILED (default) or CANCELLED; other actions: a waiting state, for `cancel` also RUNNING. Default:
-    all waiting states, with `if_running` also RUNNING.
+    status: NotRequired[
+        Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | str | None
+    ]
+    """One, or several separated by commas. `retry`: FAILED (default) and CANCELLED; other actions: waiting states,
+    for `cancel` also RUNNING. Default: all waiting states, with `if_running` also RUNNING.
     """
     endpoint: NotRequired[str]
     queue: NotRequired[str]
     limit_key: NotRequired[str]
     """Key of `limits.per_key`."""
     job_id: NotRequired[str]
+    worker_id: NotRequired[str]
+    """The worker process of the current or latest attempt; with `status=RUNNING`, the executions that the process
+    holds.
+    """
     name: NotRequired[str]
     """Of their jobs."""
     labels: NotRequired[Mapping[str, str] | None]
     """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
+    idempotency_key: NotRequired[str]
+    """Idempotency key of their jobs."""
     idempotency_key_prefix: NotRequired[str]
     """Prefix of the idempotency keys of their jobs."""
+    error_type: NotRequired[str]
+    """Of the latest attempt that has ended; for `archive` that of the dead letter."""
+    uncertain: NotRequired[bool]
+    """`true`: an attempt may have been delivered although it failed; `false`: none."""
+    late_over: NotRequired[str]
+    """Began later than this after the due time of its latest attempt, or has waited for longer since."""
     created_after: NotRequired[str | datetime]
     created_before: NotRequired[str | datetime]
     scheduled_after: NotRequired[str | datetime]
     scheduled_before: NotRequired[str | datetime]
-    error_type: NotRequired[str]
-    """Only for `archive`."""
+    group: NotRequired[str]
+    """`group` of `GET /dead-letters/groups`."""
     failed_after: NotRequired[str | datetime]
     """Only for `archive`."""
     failed_before: NotRequired[str | datetime]

@@ -40,6 +40,69 @@ class ApiKeys(Group):
         return Pages(self._sender, call)
 
 
+class Attempts(Group):
+    """Operations on `attempts`; `te` in the example is a client.
+
+    Example:
+        first = te.attempts.list_uncertain().first()
+    """
+
+    def list_uncertain(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        uncertain: bool | None = None,
+        endpoint: str | None = None,
+        error_type: str | None = None,
+        worker_id: str | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> Pages[models.UncertainAttempt]:
+        """List attempts whose outcome nobody knows, newest first: the receiver may have got them.
+
+        The receiver can tell by the idempotency key, which all attempts of an execution share. A page may have
+        fewer than `limit`, even none, if few of very many match: continue while there is a `cursor`.
+
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            uncertain: `true`: attempts that failed and may have been delivered; None for `True`.
+            endpoint: Only items with this endpoint; None for all.
+            error_type: Only items with this error type, such as `TIMEOUT`; None for all.
+            worker_id: The worker process of the current or latest attempt; with `status=RUNNING`, the executions
+                that the process holds.
+            created_after: Only items created at this time or later; None for no bound.
+            created_before: Only items created before this time; None for no bound.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.UncertainAttempt`. Each page is requested when the iteration reaches it,
+            so the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "attempts.list_uncertain",
+            "GET",
+            "/attempts",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "uncertain": uncertain,
+                "endpoint": endpoint,
+                "error_type": error_type,
+                "worker_id": worker_id,
+                "created_after": created_after,
+                "created_before": created_before,
+            },
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+
 class Audit(Group):
     """Operations on `audit`; `te` in the example is a client.
 
@@ -690,6 +753,7 @@ class DeadLetters(Group):
         endpoint: str | None = None,
         error_type: str | None = None,
         labels: str | None = None,
+        group: str | None = None,
         failed_after: str | datetime | None = None,
         failed_before: str | datetime | None = None,
         timeout: float | None = None,
@@ -706,6 +770,7 @@ class DeadLetters(Group):
             endpoint: Only items with this endpoint; None for all.
             error_type: Only items with this error type, such as `HTTP_ERROR`; None for all.
             labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            group: `group` of `GET /dead-letters/groups`.
             failed_after: Only items that failed at this time or later; None for no bound.
             failed_before: Only items that failed before this time; None for no bound.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
@@ -728,6 +793,7 @@ class DeadLetters(Group):
                 "endpoint": endpoint,
                 "error_type": error_type,
                 "labels": labels,
+                "group": group,
                 "failed_after": failed_after,
                 "failed_before": failed_before,
             },
@@ -847,6 +913,78 @@ class DeadLetters(Group):
             timeout=timeout,
         )
         answer: models.DeadLetter = self._sender.request(call)
+        return answer
+
+    def groups(
+        self,
+        *,
+        state: Literal["open", "resolved"] | None = None,
+        endpoint: str | None = None,
+        error_type: str | None = None,
+        labels: str | None = None,
+        failed_after: str | datetime | None = None,
+        failed_before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> models.LetterGroups:
+        """Group the newest dead letters of a filter by endpoint, error, status of the answer and form of the
+        message.
+
+        Up to 10,000 letters are read, for a quarter of a second.
+
+        Args:
+            state: Only items with this state; None for `open`.
+            endpoint: Only items with this endpoint; None for all.
+            error_type: Only items with this error type, such as `HTTP_ERROR`; None for all.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            failed_after: Only items that failed at this time or later; None for no bound.
+            failed_before: Only items that failed before this time; None for no bound.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.LetterGroups`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "dead_letters.groups",
+            "GET",
+            "/dead-letters/groups",
+            query={
+                "state": state,
+                "endpoint": endpoint,
+                "error_type": error_type,
+                "labels": labels,
+                "failed_after": failed_after,
+                "failed_before": failed_before,
+            },
+            timeout=timeout,
+        )
+        answer: models.LetterGroups = self._sender.request(call)
+        return answer
+
+    def since(self, letter_id: str, /, *, timeout: float | None = None) -> models.SinceFailure:
+        """Tell what has changed since a failure, and whether later executions of the endpoint succeeded.
+
+        Args:
+            letter_id: Id of the dead letter.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.SinceFailure`.
+
+        Raises:
+            errors.DeadLetterNotFoundError: No dead letter has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "dead_letters.since",
+            "GET",
+            "/dead-letters/{letter_id}/since",
+            path={"letter_id": letter_id},
+            timeout=timeout,
+        )
+        answer: models.SinceFailure = self._sender.request(call)
         return answer
 
 
@@ -1345,32 +1483,55 @@ class Executions(Group):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None = None,
+        status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
+        | str
+        | None = None,
         endpoint: str | None = None,
         queue: str | None = None,
+        limit_key: str | None = None,
+        worker_id: str | None = None,
+        error_type: str | None = None,
+        uncertain: bool | None = None,
+        late_over: str | None = None,
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
+        scheduled_after: str | datetime | None = None,
+        scheduled_before: str | datetime | None = None,
         job_id: str | None = None,
-        worker_id: str | None = None,
+        name: str | None = None,
+        labels: str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_key_prefix: str | None = None,
         workflow: str | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Execution]:
         """List executions, newest first.
 
-        A page filtered by `queue` or `worker_id` may have fewer than `limit`, even none, if matches are rare:
-        continue while there is a `cursor`.
+        A page with filters other than status, endpoint, job and creation time may have fewer than `limit`, even
+        none, if matches are rare: continue while there is a `cursor`. A bulk operation has the same filter.
 
         Args:
             limit: Items per page, 1 to 200; None for `50`.
             cursor: `cursor` of the page before; None for the first page.
-            status: Only items with this status; None for all.
+            status: One, or several separated by commas.
             endpoint: Only items with this endpoint; None for all.
             queue: Only items with this queue, such as `bulk`; None for all.
-            created_after: Only items created at this time or later; None for no bound.
-            created_before: Only items created before this time; None for no bound.
-            job_id: Only items with this job id; None for all.
+            limit_key: Key of `limits.per_key`.
             worker_id: The worker process of the current or latest attempt; with `status=RUNNING`, the executions
                 that the process holds.
+            error_type: Of the latest attempt that has ended; for `archive` that of the dead letter.
+            uncertain: `true`: an attempt may have been delivered although it failed; `false`: none.
+            late_over: Began later than this after the due time of its latest attempt, or has waited for longer
+                since.
+            created_after: Only items created at this time or later; None for no bound.
+            created_before: Only items created before this time; None for no bound.
+            scheduled_after: Only items with this scheduled after; None for all.
+            scheduled_before: Only items with this scheduled before; None for all.
+            job_id: Only items with this job id; None for all.
+            name: Of their jobs.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            idempotency_key: Idempotency key of their jobs; None for a random key, which is the same on each try.
+            idempotency_key_prefix: Prefix of the idempotency keys of their jobs.
             workflow: Id of a workflow: its nodes and items in their order; excludes other filters.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
@@ -1391,10 +1552,20 @@ class Executions(Group):
                 "status": status,
                 "endpoint": endpoint,
                 "queue": queue,
+                "limit_key": limit_key,
+                "worker_id": worker_id,
+                "error_type": error_type,
+                "uncertain": uncertain,
+                "late_over": late_over,
                 "created_after": created_after,
                 "created_before": created_before,
+                "scheduled_after": scheduled_after,
+                "scheduled_before": scheduled_before,
                 "job_id": job_id,
-                "worker_id": worker_id,
+                "name": name,
+                "labels": labels,
+                "idempotency_key": idempotency_key,
+                "idempotency_key_prefix": idempotency_key_prefix,
                 "workflow": workflow,
             },
             timeout=timeout,
@@ -1624,6 +1795,33 @@ class Executions(Group):
         answer: models.Explanation = self._sender.request(call)
         return answer
 
+    def request(self, execution_id: str, /, *, timeout: float | None = None) -> models.Request:
+        """Show the request that the next attempt of an execution would send, rendered now, with names for secrets.
+
+        Sent requests are not stored. All attempts have the same version of the endpoint and the same revision of
+        configs, so only secrets may have changed since.
+
+        Args:
+            execution_id: Id of the execution.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Request`.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "executions.request",
+            "GET",
+            "/executions/{execution_id}/request",
+            path={"execution_id": execution_id},
+            timeout=timeout,
+        )
+        answer: models.Request = self._sender.request(call)
+        return answer
+
     def result(self, execution_id: str, /, *, wait: str | None = None, timeout: float | None = None) -> models.Result:
         """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not ended.
 
@@ -1655,6 +1853,33 @@ class Executions(Group):
             timeout=timeout,
         )
         answer: models.Result = self._sender.request(call)
+        return answer
+
+
+class Explanations(Group):
+    """Operations on `explanations`; `te` in the example is a client.
+
+    Example:
+        answer = te.explanations.explain(executions=["exec_0198f0"])
+    """
+
+    def explain(self, *, timeout: float | None = None, **fields: Unpack[models.Explain]) -> models.ExplainedExecutions:
+        """Explain up to 50 executions, as `GET /executions/{execution_id}/explain` does each.
+
+        Executions that wait in the same line are looked at together. After a second the rest is left out.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Fields of `models.Explain`; `executions` is required.
+
+        Returns:
+            The answer as `models.ExplainedExecutions`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of("explanations.explain", "POST", "/explain", body=fields, only_reads=True, timeout=timeout)
+        answer: models.ExplainedExecutions = self._sender.request(call)
         return answer
 
 
@@ -1948,11 +2173,20 @@ class Jobs(Group):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None = None,
+        status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
+        | str
+        | None = None,
         endpoint: str | None = None,
         queue: str | None = None,
+        limit_key: str | None = None,
+        worker_id: str | None = None,
+        error_type: str | None = None,
+        uncertain: bool | None = None,
+        late_over: str | None = None,
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
+        scheduled_after: str | datetime | None = None,
+        scheduled_before: str | datetime | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Execution]:
         """List the executions of a job, newest first.
@@ -1961,11 +2195,20 @@ class Jobs(Group):
             job_id: Id of the job.
             limit: Items per page, 1 to 200; None for `50`.
             cursor: `cursor` of the page before; None for the first page.
-            status: Only items with this status; None for all.
+            status: One, or several separated by commas.
             endpoint: Only items with this endpoint; None for all.
             queue: Only items with this queue, such as `bulk`; None for all.
+            limit_key: Key of `limits.per_key`.
+            worker_id: The worker process of the current or latest attempt; with `status=RUNNING`, the executions
+                that the process holds.
+            error_type: Of the latest attempt that has ended; for `archive` that of the dead letter.
+            uncertain: `true`: an attempt may have been delivered although it failed; `false`: none.
+            late_over: Began later than this after the due time of its latest attempt, or has waited for longer
+                since.
             created_after: Only items created at this time or later; None for no bound.
             created_before: Only items created before this time; None for no bound.
+            scheduled_after: Only items with this scheduled after; None for all.
+            scheduled_before: Only items with this scheduled before; None for all.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -1987,8 +2230,15 @@ class Jobs(Group):
                 "status": status,
                 "endpoint": endpoint,
                 "queue": queue,
+                "limit_key": limit_key,
+                "worker_id": worker_id,
+                "error_type": error_type,
+                "uncertain": uncertain,
+                "late_over": late_over,
                 "created_after": created_after,
                 "created_before": created_before,
+                "scheduled_after": scheduled_after,
+                "scheduled_before": scheduled_before,
             },
             timeout=timeout,
         )
@@ -4369,6 +4619,11 @@ class Service(Group):
         return ApiKeys(self._sender)
 
     @property
+    def attempts(self) -> Attempts:
+        """Operations on `attempts`."""
+        return Attempts(self._sender)
+
+    @property
     def audit(self) -> Audit:
         """Operations on `audit`."""
         return Audit(self._sender)
@@ -4432,6 +4687,11 @@ class Service(Group):
     def executions(self) -> Executions:
         """Operations on `executions`."""
         return Executions(self._sender)
+
+    @property
+    def explanations(self) -> Explanations:
+        """Operations on `explanations`."""
+        return Explanations(self._sender)
 
     @property
     def health(self) -> Health:

@@ -10,6 +10,8 @@ _NEWEST = "status, created_at, execution_id"
 # when almost nothing waited, the planner could read a whole index for a few rows.
 _WAITS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')"
 _HAS_ENDED = "completed_at IS NOT NULL"
+IS_UNCERTAIN = "status = 'FAILED' AND COALESCE(error ->> 'may_have_been_delivered', 'true') = 'true'"
+"""Condition of attempts that may have been delivered: without a stored error, too."""
 
 executions = table(
     "executions",
@@ -139,12 +141,16 @@ attempts = table(
     # Status of the execution after the attempt; NULL for a success.
     word("led_to"),
     instant("created_at", default_now=True),
+    # `run_at` of the execution when the attempt was claimed, overwritten by a retry; NULL in older rows.
+    instant("due_at"),
     ForeignKeyConstraint(["execution_id"], ["executions.execution_id"], name="fk_attempts_execution"),
     UniqueConstraint("execution_id", "attempt_number", name="uq_attempts_exec_number"),
     one_of("status", "chk_attempt_status", AttemptStatus),
     # Events are read in the order of the transactions that write them. The id is not in the index: events of a batch
     # have one instant and share an index entry. Readers sort each batch by id.
     index("idx_attempts_created", "created_at"),
+    # Deliveries whose outcome nobody knows, newest first; they are few.
+    index("idx_attempts_uncertain", "created_at, attempt_id", where=IS_UNCERTAIN),
 )
 
 execution_logs = table(

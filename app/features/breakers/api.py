@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from app.features.breakers import store
 from app.features.breakers.rules import Reason
-from app.kernel.db import Database
+from app.kernel.db.reads import Reads
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.queue.reading.waiting_reasons import Explanation, Facts, QueuePosition, WaitingReason, at
 from app.web.http.conditions import actor
@@ -101,12 +101,12 @@ class BreakerReason(WaitingReason):
 
     def explain(
         self,
-        database: Database,
+        reads: Reads,
         facts: Facts,
         line: QueuePosition,  # noqa: ARG002
         details: dict[str, Any],
     ) -> Explanation | None:
-        found = store.of_endpoint(database, facts.endpoint)
+        found = store.of_endpoint(reads, facts.endpoint)
         if not found:
             return None
         breaker = found[0]

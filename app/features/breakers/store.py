@@ -14,6 +14,7 @@ from app.features.breakers.rules import SLOT_SECONDS, Counted, Counts, Reason, S
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
+from app.kernel.db.reads import Reads
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement, statement
@@ -225,9 +226,9 @@ def get(database: Database, target: str) -> dict[str, Any]:
     return _shown(rows[0])
 
 
-def of_endpoint(database: Database, endpoint: str) -> Sequence[Row[Any]]:
+def of_endpoint(reads: Reads, endpoint: str) -> Sequence[Row[Any]]:
     """Read the breakers that keep executions of an endpoint waiting."""
-    return database.fetch(OF_ENDPOINT, {"endpoint": endpoint})
+    return reads.fetch(OF_ENDPOINT, {"endpoint": endpoint})
 
 
 def count_by_state(database: Database) -> dict[BreakerState, int]:

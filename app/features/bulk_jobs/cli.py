@@ -18,15 +18,15 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option
-from app.cli.options import LABELS, QUEUE, TEXT, Duration, InstantOrAge, enum_option
-from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
+from app.cli.execution_filter_options import execution_filter_options
+from app.cli.options import TEXT, Duration, InstantOrAge, enum_option
 from app.features.bulk_jobs.api import begin_in, preview_in, shape
 from app.features.bulk_jobs.schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema
 from app.features.bulk_jobs.store import BULK_OPERATIONS, OF_SCHEDULES, BulkOperation
 from app.kernel.formats import rfc3339
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.services import services
-from schema.states import BulkAction, ExecutionStatus
+from schema.states import BulkAction
 
 group = ServiceGroup(
     "bulk",
@@ -49,19 +49,9 @@ _AGO = "30m, 2h, 7d ago, or a time with offset"
 
 @group.command("start")
 @click.argument("action", type=click.Choice([each.value for each in BulkAction]))
-@enum_option("--status", ExecutionStatus, "only executions in this state")
-@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
-@click.option("--queue", type=QUEUE, help="only executions in this queue")
-@click.option("--limit-key", type=TEXT, help="only executions of this limit key")
-@click.option("--job-id", type=TEXT, **OF_JOBS, help="only executions of this job")
-@click.option("--name", type=TEXT, help="only executions of jobs with this name")
-@click.option("--labels", type=LABELS, help="only executions of jobs with all these labels: team=billing,env=prod")
-@click.option("--idempotency-key-prefix", type=TEXT, help="only executions of jobs whose key has this prefix")
+@execution_filter_options
 @click.option("--created-after", type=InstantOrAge(), help=_AGO)
 @click.option("--created-before", type=InstantOrAge(), help=_AGO)
-@click.option("--scheduled-after", type=InstantOrAge(), help=_AGO)
-@click.option("--scheduled-before", type=InstantOrAge(), help=_AGO)
-@click.option("--error-type", type=TEXT, help="archive: only failures with this error, such as HTTP_ERROR")
 @click.option("--failed-after", type=InstantOrAge(), help=f"archive: {_AGO}")
 @click.option("--failed-before", type=InstantOrAge(), help=f"archive: {_AGO}")
 @click.option("--all", "all_", is_flag=True, help="required if --status is the only filter")

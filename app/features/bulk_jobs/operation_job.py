@@ -28,12 +28,13 @@ from app.queue.executions.rescheduling import NewDueTime
 from app.queue.jobs import schedule_walk
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.schedule_walk import ScheduleSelection, next_schedules
-from app.queue.reading.execution_list import Selection, next_selected
+from app.queue.reading.execution_filter import ExecutionFilter
+from app.queue.reading.execution_list import next_selected
 from schema.states import BulkAction, ExecutionStatus
 
 SCHEDULES_AT_ONCE = 20  # jobs per transaction: each takes several statements, and up to 500 executions
 
-Chosen = Selection | LetterFilter | ScheduleSelection
+Chosen = ExecutionFilter | LetterFilter | ScheduleSelection
 Item = str | DeadLetter
 
 
@@ -60,6 +61,9 @@ class OperationJob:
 
     def at_once(self, bulk_job: BulkOperation) -> int:
         return SCHEDULES_AT_ONCE if bulk_job.action in OF_SCHEDULES else AT_ONCE
+
+    def allowance(self, _bulk_job: BulkOperation) -> int | None:
+        return None
 
     def process(self, bulk_job: BulkOperation, items: Sequence[Item]) -> OperationResult:
         return self._database.transact(lambda connection: self._process(connection, bulk_job, items))
@@ -100,6 +104,7 @@ def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, be
         endpoint=wanted.endpoint,
         error_type=wanted.error_type,
         labels=wanted.labels,
+        group=wanted.group,
         failed_after=wanted.failed_after,
         failed_before=began_at if wanted.failed_before is None else min(wanted.failed_before, began_at),
     )
@@ -119,23 +124,27 @@ def schedules_of(action: BulkAction, wanted: BulkFilter, began_at: datetime) -> 
     )
 
 
-def selection_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters, began_at: datetime) -> Selection:
-    """Return the selection of executions of a bulk operation that began at an instant."""
-    return Selection(
+def selection_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters, began_at: datetime) -> ExecutionFilter:
+    """Return the filter of the executions of a bulk operation that began at an instant."""
+    return ExecutionFilter(
         statuses=_statuses_of(action, wanted, parameters),
-        created_after=wanted.created_after,
-        created_before=began_at if wanted.created_before is None else min(wanted.created_before, began_at),
-        ended_before=began_at if action is BulkAction.RETRY else None,
-        scheduled_after=wanted.scheduled_after,
-        scheduled_before=wanted.scheduled_before,
         endpoint=wanted.endpoint,
-        queue=wanted.queue,
-        # As it is stored: app.web.http.request_fields.LimitKey.
-        limit_key=None if wanted.limit_key is None else f"={wanted.limit_key}",
         job_id=wanted.job_id,
+        queue=wanted.queue,
+        limit_key=wanted.limit_key,
+        worker_id=wanted.worker_id,
         name=wanted.name,
         labels=wanted.labels,
-        key_prefix=wanted.idempotency_key_prefix,
+        idempotency_key=wanted.idempotency_key,
+        idempotency_key_prefix=wanted.idempotency_key_prefix,
+        error_type=wanted.error_type,
+        uncertain=wanted.uncertain,
+        late_over_ms=wanted.late_over_ms,
+        created_after=wanted.created_after,
+        created_before=began_at if wanted.created_before is None else min(wanted.created_before, began_at),
+        scheduled_after=wanted.scheduled_after,
+        scheduled_before=wanted.scheduled_before,
+        ended_before=began_at if action is BulkAction.RETRY else None,
     )
 
 
@@ -150,8 +159,8 @@ def moved_to(parameters: Parameters, began_at: datetime) -> NewDueTime:
 
 def _statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
     """Return the states of the wanted executions: by default not RUNNING, except for a cancellation, nor CANCELLED."""
-    if wanted.status is not None:
-        return (wanted.status,)
+    if wanted.statuses:
+        return wanted.statuses
     if action is BulkAction.RETRY:
         return (ExecutionStatus.FAILED,)
     if action is BulkAction.CANCEL and parameters.if_running is not None:

@@ -1,6 +1,5 @@
 """Schemas of bulk operations."""
 
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -16,14 +15,24 @@ from app.features.bulk_jobs.store import (
     BulkFilter,
     Parameters,
 )
-from app.features.dead_letters.api import MAX_NOTE
+from app.features.dead_letters.api import MAX_NOTE, group_field
 from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
+from app.web.executions.filter_fields import (
+    Statuses,
+    error_type_field,
+    key_field,
+    key_prefix_field,
+    late_over_field,
+    limit_key_field,
+    name_field,
+    uncertain_field,
+    worker_field,
+)
 from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, waits_field
 from app.web.http.request_fields import Body, Instant
 from app.web.jobs.labels import labels_field
-from schema.job_bounds import MAX_IDEMPOTENCY_KEY
 from schema.states import BulkAction, BulkJobStatus, ExecutionStatus, JobStatus
 
 _NOTE = "The customer was deleted."
@@ -47,37 +56,28 @@ class WantedExecutionsSchema(Body):
     `created_after`, `created_before`.
     """
 
-    status = fields.Enum(
-        ExecutionStatus,
-        metadata={
-            "description": "`retry`: FAILED (default) or CANCELLED; other actions: a waiting state, for `cancel` also "
-            "RUNNING. Default: all waiting states, with `if_running` also RUNNING",
-            "example": None,
-        },
+    statuses = Statuses(
+        ". `retry`: FAILED (default) and CANCELLED; other actions: waiting states, for `cancel` also RUNNING. Default: "
+        "all waiting states, with `if_running` also RUNNING",
         allow_none=True,
     )
     endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
     queue = queue_field(metadata={"example": "bulk"})
-    limit_key = fields.String(
-        validate=validate.Length(1, 256),
-        metadata={"description": "key of `limits.per_key`", "example": "acme"},
-    )
+    limit_key = limit_key_field()
     job_id = fields.String(validate=validate.Length(1, 128))
-    name = fields.String(
-        validate=validate.Length(1, 200), metadata={"description": "of their jobs", "example": "Daily report"}
-    )
+    worker_id = worker_field()
+    name = name_field()
     labels = labels_field()
-    idempotency_key_prefix = fields.String(
-        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-        metadata={"description": "prefix of the idempotency keys of their jobs", "example": "order-1234-"},
-    )
+    idempotency_key = key_field()
+    idempotency_key_prefix = key_prefix_field()
+    error_type = error_type_field()
+    uncertain = uncertain_field()
+    late_over_ms = late_over_field()
     created_after = Instant()
     created_before = Instant()
     scheduled_after = Instant()
     scheduled_before = Instant()
-    error_type = fields.String(
-        validate=validate.Length(1, 128), metadata={"description": "only for `archive`", "example": "HTTP_ERROR"}
-    )
+    group = group_field()
     failed_after = Instant(metadata={"description": "only for `archive`"})
     failed_before = Instant(metadata={"description": "only for `archive`"})
 
@@ -128,10 +128,10 @@ class NewBulkOperationSchema(Body):
             if data.get(name) is not None and action is not owner:
                 raise ValidationError(f"Only with the action `{owner}`.", name)
         _check_filters(action, wanted)
-        if wanted.status is not None and wanted.status not in AFFECTS[action]:
+        if not set(wanted.statuses) <= set(AFFECTS[action]):
             one_of = ", ".join(AFFECTS[action])
             raise ValidationError({"wanted": {"status": [f"Must be one of: {one_of}, for `{action}`."]}})
-        if wanted.status is ExecutionStatus.RUNNING and data.get("if_running") is None:
+        if ExecutionStatus.RUNNING in wanted.statuses and data.get("if_running") is None:
             raise ValidationError("Required for RUNNING executions: `request` or `abort`.", "if_running")
         if action is BulkAction.RESCHEDULE:
             _check_move(data)
@@ -203,7 +203,7 @@ class BulkPreviewSchema(Schema):
 
 def wanted_of(body: dict[str, Any]) -> BulkFilter:
     """Return the filter of a body."""
-    return BulkFilter(**body["wanted"])
+    return BulkFilter(**{name: value for name, value in body["wanted"].items() if value is not None})
 
 
 def parameters(body: dict[str, Any]) -> Parameters:
@@ -212,7 +212,7 @@ def parameters(body: dict[str, Any]) -> Parameters:
 
 
 def _check_filters(action: BulkAction, wanted: BulkFilter) -> None:
-    given = {name for name, value in asdict(wanted).items() if value is not None}
+    given = set(wanted.given)
     if action is BulkAction.ARCHIVE or action in OF_SCHEDULES:
         allowed = FILTERS_OF_ARCHIVE if action is BulkAction.ARCHIVE else FILTERS_OF_SCHEDULES
         told = {name: [f"Not with the action `{action}`."] for name in given - allowed}

@@ -8,6 +8,7 @@ from typing import Any
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import BulkOperationNotFoundError
+from app.kernel.formats import duration_ms, show_duration
 from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
 from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.executions.execution_cancellation import IfRunning
@@ -25,8 +26,8 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
 }
 """States of executions that an action applies to."""
 
-OF_LETTERS = frozenset({"error_type", "failed_after", "failed_before"})
-FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels"}
+OF_LETTERS = frozenset({"group", "failed_after", "failed_before"})
+FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels", "error_type"}
 """Filters of `archive`; no other action has the filters in `OF_LETTERS`."""
 OF_SCHEDULES = {BulkAction.PAUSE: JobStatus.ACTIVE, BulkAction.RESUME: JobStatus.PAUSED}
 """Actions on repeating jobs, and the state of the jobs that they apply to."""
@@ -35,28 +36,53 @@ FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkFilter:
-    """Filter of a bulk operation as requested; None applies no filter."""
+    """Filter of a bulk operation as requested; None applies no filter, no statuses are the default ones."""
 
-    status: ExecutionStatus | None = None
+    statuses: tuple[ExecutionStatus, ...] = ()
     endpoint: str | None = None
     queue: str | None = None
     limit_key: str | None = None
     job_id: str | None = None
     name: str | None = None
     labels: dict[str, str] | None = None
+    idempotency_key: str | None = None
     idempotency_key_prefix: str | None = None
+    worker_id: str | None = None
+    uncertain: bool | None = None
+    late_over_ms: int | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     scheduled_after: datetime | None = None
     scheduled_before: datetime | None = None
     error_type: str | None = None
+    group: str | None = None
     failed_after: datetime | None = None
     failed_before: datetime | None = None
 
     @property
     def narrows(self) -> bool:
         """Return whether it filters by more than a state."""
-        return any(value for name, value in asdict(self).items() if name != "status")
+        return any(value not in (None, {}) for name, value in asdict(self).items() if name != "statuses")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Return the given conditions by the names that a request has for them."""
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        statuses, late_ms = values.pop("statuses"), values.pop("late_over_ms", None)
+        if statuses:
+            values["status"] = ",".join(statuses)
+        return values if late_ms is None else values | {"late_over": show_duration(late_ms)}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "BulkFilter":
+        """Return the filter of a stored bulk operation."""
+        values = loaded_filter(stored)
+        statuses, late_over = values.pop("status", None), values.pop("late_over", None)
+        return cls(
+            **values,
+            statuses=tuple(map(ExecutionStatus, statuses.split(","))) if statuses else (),
+            late_over_ms=late_over and duration_ms(late_over),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +107,7 @@ class BulkOperation(BulkJob):
 
     @property
     def filter(self) -> BulkFilter:
-        given = loaded_filter(self.wanted)
-        status = given.get("status")
-        return BulkFilter(**given | {"status": status and ExecutionStatus(status)})
+        return BulkFilter.of(self.wanted)
 
     @property
     def given(self) -> Parameters:
@@ -113,5 +137,5 @@ def begin(
     actor: str | None,
 ) -> BulkOperation:
     """Begin a bulk operation of `rate` executions a second."""
-    given = {"wanted": stored_filter(asdict(wanted)), "parameters": stored_filter(asdict(parameters))}
+    given = {"wanted": stored_filter(wanted.given), "parameters": stored_filter(asdict(parameters))}
     return BULK_OPERATIONS.begin(database, ids.operation_id(), action=action, rate=rate, actor=actor, **given)

@@ -10,7 +10,8 @@ _OF_ATTEMPT = """
               WHEN 'CANCELLED' THEN 'execution.cancelled' WHEN 'FAILED' THEN 'execution.failed'
               ELSE 'attempt.failed' END END"""
 _OF_CHANGE = """
-    CASE WHEN p.to_status = 'CANCELLED' THEN 'execution.cancelled' WHEN p.to_status = 'FAILED' THEN 'execution.failed'
+    CASE WHEN p.from_status = p.to_status THEN 'execution.changed'
+         WHEN p.to_status = 'CANCELLED' THEN 'execution.cancelled' WHEN p.to_status = 'FAILED' THEN 'execution.failed'
          WHEN p.reason = 'RETRIED_BY_HAND' THEN 'execution.retried' ELSE 'execution.changed' END"""
 _OF_WORKFLOW = """
     CASE WHEN p.from_status IS NULL THEN 'workflow.started' WHEN p.to_status <> 'RUNNING'

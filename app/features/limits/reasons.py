@@ -4,7 +4,7 @@ from typing import Any
 
 from app.features.limits.rules import limiters_of
 from app.features.limits.store import LimiterReading, read_limiter
-from app.kernel.db import Database
+from app.kernel.db.reads import Reads
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
 from app.queue.claiming.endpoint_rules import readable_limits
@@ -53,25 +53,23 @@ SHARED_BY_KEY = statement(
 class LimitReason(WaitingReason):
     """The limiter of the endpoint or key has no capacity or no tokens left."""
 
-    def explain(
-        self, database: Database, facts: Facts, line: QueuePosition, details: dict[str, Any]
-    ) -> Explanation | None:
+    def explain(self, reads: Reads, facts: Facts, line: QueuePosition, details: dict[str, Any]) -> Explanation | None:
         """Explain by the first limit that is reached; the limit of the key comes before the limit of the endpoint."""
         limits = readable_limits(facts.limits, facts.endpoint)
         limiters = [] if limits is None else limiters_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)
-        readings = (read_limiter(database, limiter) for limiter in reversed(limiters))
-        explained = (_explained(database, facts, line, reading, details) for reading in readings)
+        readings = (read_limiter(reads, limiter) for limiter in reversed(limiters))
+        explained = (_explained(reads, facts, line, reading, details) for reading in readings)
         return next((found for found in explained if found is not None), None)
 
 
 def _explained(
-    database: Database, facts: Facts, line: QueuePosition, reading: LimiterReading, details: dict[str, Any]
+    reads: Reads, facts: Facts, line: QueuePosition, reading: LimiterReading, details: dict[str, Any]
 ) -> Explanation | None:
     limiter, rate, until = reading.limiter, reading.limiter.rate, reading.next_at(line.counted + 1)
     if not reading.is_full and until is None:
         return None
     owner = f"its key {limiter.limit_key[1:]!r}" if limiter.limit_key else "its endpoint"
-    is_shared = _is_shared(database, facts, reading)
+    is_shared = _is_shared(reads, facts, reading)
     before = f"and {line.before} go before it{', while further executions take turns with it' if is_shared else ''}."
     if reading.is_full or rate is None:
         details |= {"max_in_flight": limiter.max_in_flight, "in_flight": reading.state.in_flight}
@@ -86,9 +84,9 @@ def _explained(
     return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
 
 
-def _is_shared(database: Database, facts: Facts, reading: LimiterReading) -> bool:
+def _is_shared(reads: Reads, facts: Facts, reading: LimiterReading) -> bool:
     """Return whether further executions take turns with this execution at a limiter, in no fixed order."""
     partition = {"shard": facts.shard, "endpoint": facts.endpoint, "limit_key": facts.limit_key, "queue": facts.queue}
     query = SHARED_BY_KEY if reading.limiter.limit_key else SHARED
-    is_shared: bool = database.fetch(query, partition | {"most": MAX_AHEAD})[0].is_shared
+    is_shared: bool = reads.fetch(query, partition | {"most": MAX_AHEAD})[0].is_shared
     return is_shared

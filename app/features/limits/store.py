@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from app.features.limits.rules import COUNTED, Limiter, LimiterState, most_until, starts
 from app.kernel.db import Database
 from app.kernel.db.deletion import MAX_NAMED, has_locked_child, unlocked_children
+from app.kernel.db.reads import Reads
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
 
@@ -136,7 +137,7 @@ class LimiterReading:
         return self.now + timedelta(microseconds=-(-ns // 1000))
 
 
-def read_limiter(database: Database, limiter: Limiter) -> LimiterReading:
+def read_limiter(reads: Reads, limiter: Limiter) -> LimiterReading:
     """Read the state of a limiter, which may have no row yet."""
     params = {
         "gate": limiter.gate_id,
@@ -145,7 +146,7 @@ def read_limiter(database: Database, limiter: Limiter) -> LimiterReading:
         "bucket_ns": limiter.rate.bucket_ns if limiter.rate is not None else 0,
         "most": max(limiter.max_in_flight or 0, MAX_COUNTED) + 1,
     }
-    (row,) = database.fetch(READING, params)
+    (row,) = reads.fetch(READING, params)
     oldest, tat = (0 if value is None else value - row.now_ns for value in (row.oldest, row.tat_ns))
     state = LimiterState(row.tat_ns is None, True, row.in_flight, row.started, oldest, tat)
     return LimiterReading(limiter, state, row.now)

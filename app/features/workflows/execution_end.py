@@ -28,7 +28,7 @@ ATTEMPT = statement(
     "workflows.attempt",
     """
     SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.endpoint_type, e.worker_id, e.attempt_count,
-           e.max_attempts, e.scheduled_at, e.started_at, e.followed, now() AS now, v.retry_policy,
+           e.max_attempts, e.scheduled_at, e.run_at, e.started_at, e.followed, now() AS now, v.retry_policy,
            v.spec->'output' AS output
       FROM workflows AS w
       JOIN executions AS e ON e.execution_id = w.execution_id AND e.attempt_count = w.attempt
@@ -138,6 +138,7 @@ def _claim(row: Row[Any]) -> Claim:
         config_revision=0,
         scheduled_at=row.scheduled_at,
         claimed_at=row.started_at,
+        due_at=row.run_at,
         due_in_seconds=0.0,
         late_seconds=0.0,
         claimed_here=time.monotonic(),

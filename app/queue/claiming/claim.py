@@ -87,6 +87,7 @@ class ClaimAnswer:
                     config_revision=row.config_revision,
                     scheduled_at=row.scheduled_at,
                     claimed_at=now,
+                    due_at=row.run_at,
                     expires_at=row.expires_at,
                     due_in_seconds=due_in,
                     late_seconds=max(0.0, -due_in),

@@ -48,6 +48,7 @@ class ChangeReason(StrEnum):
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
     EXPIRED = "EXPIRED"  # waited behind a limit, a pause or an open breaker for longer than max_age_ms allows
+    STALE_RESULT = "STALE_RESULT"  # a worker's result came after its claim was lost: refused, no change of state
     NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # it waited for another attempt, but has used all
 
 

@@ -35,9 +35,9 @@ _TEXT = """
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
         CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:started AS TIMESTAMPTZ[]),
         CAST(:ended_ago_ms AS BIGINT[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]),
-        CAST(:max_ages AS BIGINT[]))
+        CAST(:max_ages AS BIGINT[]), CAST(:dues AS TIMESTAMPTZ[]))
       AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id,
-            max_age_ms)),
+            max_age_ms, due_at)),
     fin AS (
       UPDATE executions AS e
          SET status = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
@@ -56,14 +56,14 @@ _TEXT = """
        WHERE e.execution_id = v.execution_id
          AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, e.recorded_at{of_end}, v.attempt, v.attempt_id,
-                v.started_at, v.completed_at, v.duration_ms, v.output, v.error),
+                v.started_at, v.completed_at, v.duration_ms, v.output, v.error, v.due_at),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
-                            duration_ms, output, error, led_to)
+                            duration_ms, output, error, led_to, due_at)
       SELECT fin.attempt_id, fin.execution_id, fin.attempt,
              CASE WHEN fin.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, :worker,
              fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB),
-             NULLIF(fin.status, 'SUCCESS')
+             NULLIF(fin.status, 'SUCCESS'), fin.due_at
         FROM fin WHERE fin.recorded_at IS NULL
       RETURNING attempt_id),
     logged AS (
@@ -230,6 +230,8 @@ def written(database: Database, completions: Sequence[Completion]) -> set[str]:
 def _params(worker_id: str, completions: Sequence[Completion]) -> dict[str, object]:
     now = time.monotonic()
     max_ages = [c.verdict.max_age_ms for c in completions]
+    # A success without an error has no row in `attempts`, and keeps its `run_at`.
+    dues = [None if c.verdict.error is None else c.claim.due_at for c in completions]
     logs = [(c.claim.execution_id, line) for c in completions for line in c.logs]
     # Long or nullable columns stay lists: `size` estimates how the driver escapes them.
     return {
@@ -244,7 +246,9 @@ def _params(worker_id: str, completions: Sequence[Completion]) -> dict[str, obje
         "ended_ago_ms": array_literal(int((now - c.ended_at) * 1000) for c in completions),
         "durations": array_literal(c.duration_ms for c in completions),
         "attempt_ids": array_literal(c.attempt_id for c in completions),
-        "max_ages": max_ages if any(max_ages) else "{}",  # an array that ends early has NULLs from there on
+        # An array that ends early has NULLs from there on.
+        "max_ages": max_ages if any(max_ages) else "{}",
+        "dues": dues if any(dues) else "{}",
         "log_ids": array_literal(ids.log_id() for _ in logs),
         "log_executions": array_literal(execution_id for execution_id, _ in logs),
         "log_levels": array_literal(line.level.value for _, line in logs),

@@ -68,6 +68,7 @@ class AttemptRecord(RowValue):
     output: dict[str, Any] | None
     error: dict[str, Any] | None
     created_at: datetime
+    due_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,7 @@ class Claim(NamedTuple):
     windows: tuple[tuple[str, int], ...] = ()
     trace_context: str | None = None  # of the manual request, else of the job
     followed: int = 0  # app.queue.ending.subscriptions.Followed
+    due_at: datetime | None = None  # run_at of the row; None if unknown
     expires_at: datetime | None = None  # the latest start that `max_age_ms` allows, by the database's clock
 
     def __repr__(self) -> str:

@@ -77,7 +77,7 @@ RECLAIM = statement(
       AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id, job_id,
             max_age_ms)),
     free AS MATERIALIZED (
-      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+      SELECT execution_id, run_at FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
        ORDER BY execution_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
     free_jobs AS MATERIALIZED (
       SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
@@ -108,13 +108,14 @@ RECLAIM = statement(
          AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {is_lost} ELSE {is_stuck} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
                 e.shard, e.endpoint, e.followed, e.started_at, e.duration_ms, e.output, lost.error, lost.level,
-                lost.message, lost.attempt_id, lost.log_id),
+                lost.message, lost.attempt_id, lost.log_id, free.run_at AS due_at),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
-                            duration_ms, output, error, led_to)
+                            duration_ms, output, error, led_to, due_at)
       SELECT taken.attempt_id, taken.execution_id, taken.attempt_count,
              CASE WHEN taken.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, taken.worker_id, taken.started_at,
-             now(), taken.duration_ms, taken.output, CAST(taken.error AS JSONB), NULLIF(taken.status, 'SUCCESS')
+             now(), taken.duration_ms, taken.output, CAST(taken.error AS JSONB), NULLIF(taken.status, 'SUCCESS'),
+             taken.due_at
         FROM taken
       ON CONFLICT (execution_id, attempt_number) DO NOTHING
       RETURNING attempt_id),

@@ -15,10 +15,11 @@ SUCCESS_ID = "'att_' || substr(execution_id, 6)"  # instead of exec_
 IS_SUCCESS = "recorded_at IS NOT NULL"
 _SHARED = "status, worker_id, started_at, completed_at, duration_ms, output"
 _TEXT = f"""
-      SELECT attempt_id, execution_id, attempt_number, {_SHARED}, error, led_to, created_at FROM attempts
+      SELECT attempt_id, execution_id, attempt_number, {_SHARED}, error, led_to, created_at, due_at
+        FROM attempts
       UNION ALL
-      SELECT {SUCCESS_ID}, execution_id, attempt_count, {_SHARED}, CAST(NULL AS JSONB), CAST(NULL AS TEXT), recorded_at
-        FROM executions WHERE {IS_SUCCESS}"""  # noqa: S608 - constants of this module
+      SELECT {SUCCESS_ID}, execution_id, attempt_count, {_SHARED}, CAST(NULL AS JSONB), CAST(NULL AS TEXT), recorded_at,
+             run_at FROM executions WHERE {IS_SUCCESS}"""  # noqa: S608 - constants of this module
 
 ALL_ATTEMPTS = f"({_TEXT})"
 """All attempts, for the FROM of a statement with a condition on `execution_id`: one index range of each table.

@@ -6,9 +6,9 @@ wrong after a bulk load and after a drain.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from sqlalchemy import (
@@ -18,11 +18,8 @@ from sqlalchemy import (
     Subquery,
     and_,
     exists,
-    false,
-    func,
     literal,
     select,
-    true,
     tuple_,
     union_all,
 )
@@ -31,6 +28,7 @@ from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
 from app.queue.executions.execution_model import Execution
+from app.queue.reading.execution_filter import ExecutionFilter, job_of_key, matching
 from app.queue.reading.execution_queries import executions_query, find_executions
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
@@ -45,33 +43,19 @@ _HAS_ENDED, _IS_UNFINISHED = _E.completed_at.is_not(None), _E.completed_at.is_(N
 _WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionFilter:
-    """Filters of the list of executions; None applies no filter."""
-
-    status: ExecutionStatus | None = None
-    endpoint: str | None = None
-    job_id: str | None = None
-    queue: str | None = None
-    worker_id: str | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-
-    @property
-    def unindexed(self) -> dict[str, str]:
-        """Return the wanted values of columns that no index of the list has."""
-        values = {"queue": self.queue, "worker_id": self.worker_id}
-        return {name: value for name, value in values.items() if value is not None}
-
-
 def page_of_executions(
     database: Database, wanted: ExecutionFilter, request: PageRequest, *, chunk: int = CHUNK, seconds: float = SECONDS
 ) -> Page[Execution]:
     """Read a page of executions without their input, newest first.
 
-    A page of a queue or a worker may be short before the end.
+    A page with a filter that no index has may be short before the end.
     """
-    if wanted.unindexed:
+    if wanted.endpoint is not None and wanted.idempotency_key is not None and wanted.job_id is None:
+        job_id = job_of_key(database, wanted.endpoint, wanted.idempotency_key)
+        if job_id is None:
+            return Page([], None)
+        wanted = replace(wanted, job_id=job_id, idempotency_key=None)
+    if not wanted.is_indexed:
         return _scanned_page(database, wanted, request, chunk, time.monotonic() + seconds)
     rows = _fetched(database, wanted, executions_page(wanted, request))
     return page_of(rows, "created_at", "execution_id", request, Execution.from_row)
@@ -80,14 +64,14 @@ def page_of_executions(
 def _scanned_page(
     database: Database, wanted: ExecutionFilter, request: PageRequest, chunk: int, until: float
 ) -> Page[Execution]:
-    """Scan the list in chunks: an index with queue or worker would cost every execution an entry."""
+    """Scan the list in chunks: an index with the other columns would cost every execution an entry."""
     after, found = request.after, list[Row[Any]]()
-    columns = [_E[name] for name in wanted.unindexed]
     while True:
         newest = _newest(wanted, PageRequest(chunk - 1, after))
-        query = select(newest.c.at, newest.c.key, *columns).order_by(newest.c.at.desc(), newest.c.key.desc())
-        seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.key))
-        found += [row for row in seen if all(getattr(row, name) == value for name, value in wanted.unindexed.items())]
+        query = select(newest.c.at, newest.c.key, _E.job_id, wanted.matches())
+        query = query.join(tables.executions, _E.execution_id == newest.c.key)
+        seen = _fetched(database, wanted, query.order_by(newest.c.at.desc(), newest.c.key.desc()))
+        found += compress(seen, matching(database, wanted, seen))
         after = _position(seen[-1]) if len(seen) == chunk else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
@@ -121,7 +105,7 @@ def _newest(wanted: ExecutionFilter, request: PageRequest) -> Subquery:
 
 
 def _reads(wanted: ExecutionFilter, part: Part) -> Iterator[Select[Any]]:
-    statuses = list(ExecutionStatus) if wanted.status is None else [wanted.status]
+    statuses = wanted.statuses or list(ExecutionStatus)
     for status in statuses:
         if wanted.job_id is None or status in FINAL:
             index = executions_in(status, endpoint=wanted.endpoint, job_id=wanted.job_id)
@@ -163,62 +147,20 @@ def _condition_on_job(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
     return [exists().where(_J.job_id == wanted.job_id, _J.endpoint == wanted.endpoint)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Filter of executions; `name`, `labels` and `key_prefix` apply to the job. None applies no filter."""
-
-    statuses: Sequence[ExecutionStatus]
-    created_before: datetime
-    created_after: datetime | None = None
-    ended_before: datetime | None = None
-    scheduled_after: datetime | None = None
-    scheduled_before: datetime | None = None
-    endpoint: str | None = None
-    queue: str | None = None
-    limit_key: str | None = None
-    job_id: str | None = None
-    name: str | None = None
-    labels: Mapping[str, str] | None = None
-    key_prefix: str | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on executions, except status, endpoint and time of creation."""
-        equal = ((_E.queue, self.queue), (_E.limit_key, self.limit_key), (_E.job_id, self.job_id))
-        found = [column == value for column, value in equal if value is not None]
-        if self.ended_before is not None:
-            found.append(_E.completed_at < self.ended_before)
-        if self.scheduled_after is not None:
-            found.append(_E.scheduled_at > self.scheduled_after)
-        if self.scheduled_before is not None:
-            found.append(_E.scheduled_at < self.scheduled_before)
-        return found
-
-    def conditions_of_jobs(self) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = []
-        if self.name is not None:
-            found.append(_J.name == self.name)
-        if self.labels:
-            # Hidden from the planner, which has to look jobs up by id.
-            found.append(func.coalesce(_J.labels.contains(self.labels), false()))
-        if self.key_prefix is not None:
-            found.append(_J.idempotency_key.startswith(self.key_prefix, autoescape=True))
-        return found
-
-
-def next_selected(database: Database, wanted: Selection, after: Position, limit: int) -> list[tuple[Position, bool]]:
+def next_selected(
+    database: Database, wanted: ExecutionFilter, after: Position, limit: int
+) -> list[tuple[Position, bool]]:
     """Read the next executions behind a position, oldest first, and whether they match; fewer than `limit` at the end.
 
     Each status is read by its index. Its rows are checked for the other conditions.
     """
-    start = after if wanted.created_after is None else max(after, Position.in_front_of(wanted.created_after))
-    part = Part(start, Position.behind(wanted.created_before))
-    columns = _E.execution_id, _E.created_at, _E.job_id, and_(true(), *wanted.conditions()).label("is_wanted")
-    indexes = [executions_in(status, endpoint=wanted.endpoint) for status in wanted.statuses]
+    newer = Part.between(wanted.created_after, wanted.created_before, None)
+    part = Part(max(after, newer.end), newer.start)
+    columns = _E.execution_id, _E.created_at, _E.job_id, wanted.matches()
+    indexes = [executions_in(status, endpoint=wanted.endpoint) for status in wanted.statuses or ExecutionStatus]
     reads = [index.read_up(part, *columns).limit(limit) for index in indexes]
     found = union_all(*reads).subquery("found")
     query = select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)
     rows = chunked_scan.in_order(database, query)
-    jobs, conditions = {row.job_id for row in rows if row.is_wanted}, wanted.conditions_of_jobs()
-    if jobs and conditions:
-        jobs = {row.job_id for row in database.fetch(select(_J.job_id).where(_J.job_id.in_(jobs), *conditions))}
-    return [(Position(row.created_at, row.execution_id), row.is_wanted and row.job_id in jobs) for row in rows]
+    positions = [Position(row.created_at, row.execution_id) for row in rows]
+    return list(zip(positions, matching(database, wanted, rows), strict=True))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Select, Text, and_, case, cast, select
+from sqlalchemy import Select, Text, and_, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.kernel.db import Database
@@ -15,19 +15,21 @@ from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
 from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput
 from app.queue.reading.attempt_rows import all_attempts
+from app.queue.reading.execution_filter import ENDED_ATTEMPT
 from schema import tables
 from schema.states import ExecutionStatus
+from schema.tables.executions import IS_UNCERTAIN
 
 _E, _A, _J = tables.executions.c, tables.attempts.c, tables.jobs.c
 
-# Start of the first failed attempt that may have been delivered, as one without a stored error may have been.
+# Start of the first failed attempt that may have been delivered.
 UNCERTAIN = statement(
     "executions.uncertain",
     """
     SELECT now() AS now, min(started_at) AS since FROM attempts
-     WHERE execution_id = :execution_id AND status = 'FAILED'
-       AND COALESCE(error->>'may_have_been_delivered', 'true') = 'true'
+     WHERE execution_id = :execution_id AND {is_uncertain}
     """,
+    is_uncertain=IS_UNCERTAIN,
 )
 
 # Outcome of a message in each channel, from the error of one failed attempt.
@@ -67,10 +69,8 @@ RESULT = statement(
     """,
 )
 
-# Number of the latest attempt that has ended: the current attempt of a RUNNING execution has no row yet.
-_ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, BigInteger)), else_=cast(0, BigInteger))
 _WITH_LAST_ATTEMPT = tables.executions.outerjoin(
-    tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)
+    tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == ENDED_ATTEMPT)
 )
 # Without the receiver's answer, which may be long and is in the attempt. A success without a row has no error.
 _LAST_ERROR = _A.error.op("-", return_type=JSONB())(cast("body", Text)).label("last_error")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from app.kernel.db import Database
+from app.kernel.db.reads import Reads
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
@@ -23,7 +23,7 @@ LAST_EVENT = statement(
     """,
 )
 _REQUESTS = [ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED]
-_ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
+ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
 CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
 
 
@@ -33,14 +33,18 @@ class _Event(NamedTuple):
 
 
 def explain(
-    database: Database, execution_id: str, *, reclaim_every: timedelta, reasons: Iterable[WaitingReason]
+    reads: Reads, execution_id: str, *, reclaim_every: timedelta, reasons: Iterable[WaitingReason]
 ) -> Explanation:
     """Explain an execution's state; `reasons` explain a due execution. Raises ExecutionNotFoundError."""
-    rows = database.fetch(FACTS, {"execution_id": execution_id})
+    rows = reads.fetch(FACTS, {"execution_id": execution_id})
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
-    facts = Facts.from_row(rows[0])
-    return _with_workflow(facts, _explain(database, facts, reclaim_every, reasons))
+    return explained(reads, Facts.from_row(rows[0]), reclaim_every, reasons)
+
+
+def explained(reads: Reads, facts: Facts, reclaim_every: timedelta, reasons: Iterable[WaitingReason]) -> Explanation:
+    """Explain the state of an execution with these facts."""
+    return _with_workflow(facts, _explain(reads, facts, reclaim_every, reasons))
 
 
 def _with_workflow(facts: Facts, explained: Explanation) -> Explanation:
@@ -52,21 +56,19 @@ def _with_workflow(facts: Facts, explained: Explanation) -> Explanation:
     return replace(explained, explanation=text, details=explained.details | {"workflow": place._asdict()})
 
 
-def _explain(
-    database: Database, facts: Facts, reclaim_every: timedelta, reasons: Iterable[WaitingReason]
-) -> Explanation:
+def _explain(reads: Reads, facts: Facts, reclaim_every: timedelta, reasons: Iterable[WaitingReason]) -> Explanation:
     if facts.status is ExecutionStatus.RUNNING:
-        return _running(database, facts, reclaim_every)
+        return _running(reads, facts, reclaim_every)
     if facts.status is ExecutionStatus.CANCELLED:
-        return _cancelled(database, facts)
+        return _cancelled(reads, facts)
     if facts.status is ExecutionStatus.FAILED:
-        return _failed(database, facts)
+        return _failed(reads, facts)
     if facts.status is ExecutionStatus.SUCCESS:
         return _succeeded(facts)
-    return _waiting(database, facts, reasons)
+    return _waiting(reads, facts, reasons)
 
 
-def _waiting(database: Database, facts: Facts, reasons: Iterable[WaitingReason]) -> Explanation:
+def _waiting(reads: Reads, facts: Facts, reasons: Iterable[WaitingReason]) -> Explanation:
     status, error = facts.status, facts.error
     since = facts.failed_at or facts.created_at
     details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
@@ -86,22 +88,22 @@ def _waiting(database: Database, facts: Facts, reasons: Iterable[WaitingReason])
     if status is ExecutionStatus.PENDING:
         text = f"It has been due since {at(facts.run_at)}, and no scheduler has queued it; perhaps none is running."
         return Explanation(status, "WAITING_FOR_SCHEDULER", text, facts.run_at, None, details)
-    return explain_due(database, facts, details, reasons)
+    return explain_due(reads, facts, details, reasons)
 
 
-def _as_workflow(database: Database, facts: Facts, attempt: str, details: dict[str, Any]) -> Explanation:
+def _as_workflow(reads: Reads, facts: Facts, attempt: str, details: dict[str, Any]) -> Explanation:
     text = f"{attempt} is the workflow {facts.worker_id}; GET /workflows/{facts.worker_id}/explain explains it."
     if facts.cancel_requested_at is None:
         return Explanation(facts.status, "RUNNING", text, facts.started_at, None, details)
-    text = f"{text} Its cancellation was requested{_by(_event(database, facts))}."
+    text = f"{text} Its cancellation was requested{_by(_event(reads, facts))}."
     return Explanation(facts.status, "CANCEL_REQUESTED", text, facts.cancel_requested_at, None, details)
 
 
-def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Explanation:
+def _running(reads: Reads, facts: Facts, reclaim_every: timedelta) -> Explanation:
     status, attempt = ExecutionStatus.RUNNING, f"Attempt {facts.attempt_count} of {facts.max_attempts}"
     details = {"worker_id": facts.worker_id, "attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
     if has_workflow(facts.worker_id):
-        return _as_workflow(database, facts, attempt, details)
+        return _as_workflow(reads, facts, attempt, details)
     lease = facts.lease_expires_at
     if lease is None or facts.worker_status is not WorkerStatus.ALIVE or lease <= facts.now:
         lost_at = lease or facts.started_at
@@ -110,18 +112,18 @@ def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Expl
         return Explanation(status, "WORKER_LOST", text, lost_at, by, details)
     details["lease_expires_at"] = lease.isoformat()
     if facts.abort_requested_at is not None:
-        text = f"Its abort was requested{_by(_event(database, facts))}; its worker aborts {attempt.lower()}."
+        text = f"Its abort was requested{_by(_event(reads, facts))}; its worker aborts {attempt.lower()}."
         return Explanation(status, "ABORT_REQUESTED", text, facts.abort_requested_at, None, details)
     if facts.cancel_requested_at is not None:
-        by_whom = _by(_event(database, facts))
+        by_whom = _by(_event(reads, facts))
         text = f"Its cancellation was requested{by_whom}; {attempt.lower()} is running and is the last."
         return Explanation(status, "CANCEL_REQUESTED", text, facts.cancel_requested_at, None, details)
     text = f"{attempt} has been running on worker {facts.worker_id}, whose lease ends at {at(lease)} unless renewed."
     return Explanation(status, "RUNNING", text, facts.started_at, None, details)
 
 
-def _cancelled(database: Database, facts: Facts) -> Explanation:
-    event = _event(database, facts)
+def _cancelled(reads: Reads, facts: Facts) -> Explanation:
+    event = _event(reads, facts)
     why = {ChangeReason.JOB_CANCELLED: ", with its job", ChangeReason.JOB_UPDATED: ", because its job was updated"}
     cause = why.get(event.reason, "") if event.reason else ""
     details: dict[str, Any] = {"attempts": facts.attempt_count, "actor": event.actor}
@@ -143,7 +145,7 @@ def _succeeded(facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.SUCCESS, "SUCCEEDED", text, facts.completed_at, None, details)
 
 
-def _failed(database: Database, facts: Facts) -> Explanation:
+def _failed(reads: Reads, facts: Facts) -> Explanation:
     used_up = facts.attempt_count >= facts.max_attempts
     details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
     if facts.error:
@@ -152,7 +154,7 @@ def _failed(database: Database, facts: Facts) -> Explanation:
     text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), and {why}."
     reason = "ATTEMPTS_USED_UP" if used_up else "FAILED_FOR_GOOD"
     # It may have failed while waiting. Events before a manual retry are ignored.
-    ended_by = _event(database, facts, _ENDING).reason
+    ended_by = _event(reads, facts, ENDING).reason
     if ended_by is ChangeReason.EXPIRED:
         reason, text = "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows"
         text += "; nothing was sent." if facts.attempt_count == 0 else f" after attempt {facts.attempt_count}."
@@ -161,10 +163,14 @@ def _failed(database: Database, facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.FAILED, reason, text, facts.completed_at, None, details)
 
 
-def _event(database: Database, facts: Facts, reasons: Sequence[ChangeReason] = CANCELLING) -> _Event:
+def params_of_event(facts: Facts, reasons: Sequence[ChangeReason]) -> dict[str, Any]:
+    """Return the parameters of LAST_EVENT."""
+    return {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
+
+
+def _event(reads: Reads, facts: Facts, reasons: Sequence[ChangeReason] = CANCELLING) -> _Event:
     """Return the latest event with one of the reasons."""
-    params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
-    rows = database.fetch(LAST_EVENT, params)
+    rows = reads.fetch(LAST_EVENT, params_of_event(facts, reasons))
     return _Event(rows[0].actor, ChangeReason(rows[0].reason)) if rows else _Event()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.kernel.db import Database
+from app.kernel.db.reads import Reads
 from app.kernel.db.rows import RowValue
 from app.kernel.formats import numbered, rfc3339
 from app.kernel.processes.worker_commands import IS_DRAINING
@@ -20,38 +20,41 @@ MAX_AHEAD = 1000
 MAX_PRIORITIES = 16  # higher priorities that are counted
 
 # Joins the attempt that ended last; a running attempt has no row yet.
-FACTS = statement(
-    "executions.explain",
-    """
+_FACTS = """
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.endpoint, e.limit_key, e.priority, e.run_at,
            e.attempt_count, e.max_attempts, e.worker_id, e.started_at, e.completed_at, e.created_at,
            e.cancel_requested_at, e.abort_requested_at, e.on_hold, e.idempotency_key, j.paused_at, j.name AS job_name,
            n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.limits,
-           COALESCE(a.error, '{}') AS error, a.completed_at AS failed_at, w.lease_expires_at, w.status AS worker_status
+           COALESCE(a.error, '{{}}') AS error, a.completed_at AS failed_at, w.lease_expires_at,
+           w.status AS worker_status
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
       JOIN endpoints AS n ON n.name = e.endpoint
       LEFT JOIN paused_queues AS q ON q.queue = e.queue
       LEFT JOIN workers AS w ON w.worker_id = e.worker_id
       LEFT JOIN attempts AS a ON a.execution_id = e.execution_id AND a.attempt_number = e.attempt_count
-     WHERE e.execution_id = :execution_id
-    """,
+     WHERE {which}
+    """
+FACTS = statement("executions.explain", _FACTS, which="e.execution_id = :execution_id")
+FACTS_OF_SEVERAL = statement(
+    "executions.explain_several", _FACTS, which="e.execution_id = ANY (CAST(:executions AS TEXT[]))"
 )
-_PARTITION = "o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key = :limit_key"
+PARTITION = "o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key = :limit_key"
+WORKERS = f"""(SELECT count(*) FROM workers AS w
+             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
+               AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT)))"""  # noqa: S608 - a constant of this package
 AHEAD = statement(
     "executions.explain_queue",
     """
-    SELECT (SELECT count(*) FROM workers AS w
-             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {is_draining}
-               AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT))) AS workers,
+    SELECT {workers} AS workers,
            (SELECT count(*) FROM (
               SELECT o.execution_id FROM executions AS o
                WHERE {partition} AND o.priority = :priority AND {claimable}
                  AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
                ORDER BY o.run_at, o.execution_id LIMIT :most) AS ahead) AS ahead
     """,
-    is_draining=IS_DRAINING,
-    partition=_PARTITION,
+    workers=WORKERS,
+    partition=PARTITION,
     claimable=CLAIMABLE,
 )
 HIGHER = statement(
@@ -60,7 +63,7 @@ HIGHER = statement(
     SELECT o.priority FROM executions AS o WHERE {partition} AND o.priority > :priority AND {claimable}
      ORDER BY o.priority, o.run_at, o.execution_id LIMIT 1
     """,
-    partition=_PARTITION,
+    partition=PARTITION,
     claimable=CLAIMABLE,
 )
 DUE = statement(
@@ -71,7 +74,7 @@ DUE = statement(
        WHERE {partition} AND o.priority = :priority AND {claimable} AND o.run_at <= now()
        ORDER BY o.run_at, o.execution_id LIMIT :most) AS due
     """,
-    partition=_PARTITION,
+    partition=PARTITION,
     claimable=CLAIMABLE,
 )
 
@@ -145,16 +148,12 @@ class QueuePosition:
 class WaitingReason:
     """Port of features: a reason why a due execution waits although workers serve its queue."""
 
-    def explain(
-        self, database: Database, facts: Facts, line: QueuePosition, details: dict[str, Any]
-    ) -> Explanation | None:
+    def explain(self, reads: Reads, facts: Facts, line: QueuePosition, details: dict[str, Any]) -> Explanation | None:
         """Return an explanation if the reason applies to the execution; adds facts to `details`."""
         raise NotImplementedError
 
 
-def explain_due(
-    database: Database, facts: Facts, details: dict[str, Any], reasons: Iterable[WaitingReason]
-) -> Explanation:
+def explain_due(reads: Reads, facts: Facts, details: dict[str, Any], reasons: Iterable[WaitingReason]) -> Explanation:
     """Explain why a due execution has not started, by the first of `reasons` that applies."""
     status, since = facts.status, facts.run_at
     if facts.endpoint_paused_at is not None:
@@ -164,13 +163,13 @@ def explain_due(
         details["queue"] = facts.queue
         text = f"It is due, but its queue {facts.queue!r} is paused; it starts after the queue is resumed."
         return Explanation(status, "QUEUE_PAUSED", text, max(since, facts.queue_paused_at), None, details)
-    line = _line(database, facts)
+    line = _line(reads, facts)
     details |= {"queue": facts.queue, "workers": line.workers, "ahead": line.counted}
     if not line.workers:
         text = f"It has been due since {at(since)}, and no live worker serves the queue {facts.queue!r}."
         return Explanation(status, "NO_WORKER", text, since, None, details)
     for reason in reasons:
-        held = reason.explain(database, facts, line, details)
+        held = reason.explain(reads, facts, line, details)
         if held is not None:
             return held
     if line.ahead:
@@ -182,21 +181,31 @@ def explain_due(
     return Explanation(status, "NEXT_IN_QUEUE", text, since, None, details)
 
 
-def _line(database: Database, facts: Facts) -> QueuePosition:
-    partition = {
+def partition_of(facts: Facts) -> dict[str, Any]:
+    """Return the partition that an execution waits in, by parameter."""
+    return {
         "queue": facts.queue,
         "shard": facts.shard,
         "endpoint": facts.endpoint,
         "limit_key": facts.limit_key,
         "priority": facts.priority,
     }
+
+
+def params_of_ahead(facts: Facts) -> dict[str, Any]:
+    """Return the parameters of AHEAD."""
     own = {"run_at": facts.run_at, "execution_id": facts.execution_id, "most": MAX_AHEAD + 1}
-    (found,) = database.fetch(AHEAD, partition | own)
+    return partition_of(facts) | own
+
+
+def _line(reads: Reads, facts: Facts) -> QueuePosition:
+    partition = partition_of(facts)
+    (found,) = reads.fetch(AHEAD, params_of_ahead(facts))
     ahead = found.ahead
     for _ in range(MAX_PRIORITIES):
-        higher = database.fetch(HIGHER, partition) if ahead <= MAX_AHEAD else []
+        higher = reads.fetch(HIGHER, partition) if ahead <= MAX_AHEAD else []
         if not higher:
             break
         partition["priority"] = higher[0].priority
-        ahead += database.fetch(DUE, partition | {"most": MAX_AHEAD + 1 - ahead})[0].due
+        ahead += reads.fetch(DUE, partition | {"most": MAX_AHEAD + 1})[0].due
     return QueuePosition(found.workers, ahead)

@@ -4,10 +4,22 @@ from marshmallow import Schema, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import queue_field
 from app.queue.executions.execution_cancellation import IfRunning
+from app.web.executions.filter_fields import (
+    Statuses,
+    error_type_field,
+    key_field,
+    key_prefix_field,
+    late_over_field,
+    limit_key_field,
+    name_field,
+    uncertain_field,
+    worker_field,
+)
 from app.web.executions.result_schemas import ERROR, OUTPUTS
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import OF_UNREADABLE, Body, Count, Instant, LimitKey, Name, QueryInstant
 from app.web.http.workflow_filter import OF_WORKFLOW
+from app.web.jobs.labels import LabelSelector
 from app.web.openapi.any_of import AnyOf
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -80,6 +92,11 @@ class AttemptSchema(Schema):
     attempt_number = fields.Integer(required=True)
     status = fields.Enum(AttemptStatus, required=True)
     worker_id = fields.String(required=True, allow_none=True)
+    due_at = Instant(
+        required=True,
+        allow_none=True,
+        metadata={"description": "instant from which it could start; `null` in rows of earlier releases"},
+    )
     started_at = Instant(required=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
@@ -132,6 +149,35 @@ class HistorySchema(Schema):
     )
 
 
+class RequestSchema(Schema):
+    """The request of the next attempt, without its secrets."""
+
+    execution_id = fields.String(required=True)
+    job_id = fields.String(required=True)
+    endpoint = Name(required=True)
+    endpoint_type = fields.Enum(EndpointType, required=True, allow_none=True)
+    endpoint_version = fields.Integer(required=True, metadata={"description": "of all its attempts"})
+    newest_version = fields.Integer(required=True, metadata={"description": "of the endpoint, for new jobs"})
+    config = fields.String(required=True, allow_none=True)
+    config_revision = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "catalog revision of all its attempts; `null`: no attempt yet, so the present one"},
+    )
+    idempotency_key = fields.String(required=True, metadata={"description": "which the receiver gets"})
+    scheduled_at = Instant(required=True)
+    secrets = fields.List(fields.String(), required=True, metadata={"description": "names", "example": ["mail_key"]})
+    spec = fields.Dict(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "rendered spec with `[secret NAME]` for each secret; `null` if it cannot be rendered",
+            "example": {"url": "https://mail.example/welcome", "headers": {"Authorization": "[secret mail_key]"}},
+        },
+    )
+    fault = fields.String(required=True, allow_none=True, metadata={"description": "why it cannot be rendered"})
+
+
 class ExplanationSchema(Schema):
     status = fields.Enum(ExecutionStatus, required=True)
     reason = fields.String(required=True, metadata={"description": "reason code", "example": "WAITING_FOR_RUN_AT"})
@@ -142,22 +188,26 @@ class ExplanationSchema(Schema):
 
 
 class ExecutionOfJobQuery(PageQuery):
-    status = fields.Enum(ExecutionStatus)
+    statuses = Statuses("")
     endpoint = fields.String(validate=validate.Length(1, 128))
     queue = queue_field(metadata={"example": "bulk"})
+    limit_key = limit_key_field()
+    worker_id = worker_field()
+    error_type = error_type_field()
+    uncertain = uncertain_field()
+    late_over_ms = late_over_field()
     created_after = QueryInstant()
     created_before = QueryInstant()
+    scheduled_after = QueryInstant()
+    scheduled_before = QueryInstant()
 
 
 class ExecutionQuery(ExecutionOfJobQuery):
     job_id = fields.String(validate=validate.Length(1, 128))
-    worker_id = fields.String(
-        validate=validate.Length(1, 128),
-        metadata={
-            "description": "the worker process of the current or latest attempt; with `status=RUNNING`, the executions "
-            "that the process holds"
-        },
-    )
+    name = name_field()
+    labels = LabelSelector()
+    idempotency_key = key_field()
+    idempotency_key_prefix = key_prefix_field()
     workflow = OF_WORKFLOW
 
 

@@ -10,10 +10,12 @@ from app.queue.executions.execution_model import ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.node_lists import executions_of_workflow
 from app.queue.reading import execution_queries, explanation
+from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import history_of
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_list import page_of_executions
 from app.queue.reading.execution_queries import get_result
 from app.queue.reading.log_lines import logs_of
+from app.queue.reading.rendered_request import NextRequest, request_of
 from app.queue.reading.waiting_reasons import Explanation
 from app.web.executions.execution_schemas import (
     AttemptSchema,
@@ -24,6 +26,7 @@ from app.web.executions.execution_schemas import (
     HistorySchema,
     LogLineSchema,
     LogQuery,
+    RequestSchema,
 )
 from app.web.executions.result_schemas import ResultQuery, ResultSchema
 from app.web.http import request_log, suspension
@@ -42,8 +45,8 @@ resource = Resource("executions", "Deliveries, with every attempt and its log.",
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List executions, newest first.
 
-    A page filtered by `queue` or `worker_id` may have fewer than `limit`, even none, if matches are rare: continue
-    while there is a `cursor`.
+    A page with filters other than status, endpoint, job and creation time may have fewer than `limit`, even none, if
+    matches are rare: continue while there is a `cursor`. A bulk operation has the same filter.
     """
     wanted = page_request(query)
     if (workflow_id := workflow_alone(query)) is not None:
@@ -143,6 +146,16 @@ def explain(execution_id: str) -> Explanation:
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
     reasons = services().reasons
     return explanation.explain(services().database, execution_id, reclaim_every=reclaim_every, reasons=reasons)
+
+
+@resource.route("GET", "/executions/<execution_id>/request", returns=RequestSchema, errors=[ExecutionNotFoundError])
+def request(execution_id: str) -> NextRequest:
+    """Show the request that the next attempt of an execution would send, rendered now, with names for secrets.
+
+    Sent requests are not stored. All attempts have the same version of the endpoint and the same revision of configs,
+    so only secrets may have changed since.
+    """
+    return request_of(services().database, execution_id)
 
 
 @resource.route(

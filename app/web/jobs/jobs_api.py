@@ -20,7 +20,8 @@ from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.node_lists import jobs_of_workflow
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_filter import ExecutionFilter
+from app.queue.reading.execution_list import page_of_executions
 from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
 from app.web.http.body import invalid
 from app.web.http.conditions import actor

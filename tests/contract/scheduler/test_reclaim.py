@@ -41,6 +41,7 @@ def test_lost_attempt_is_recorded(database: Database) -> None:
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.attempt_number, tried.status, tried.worker_id) == (1, "FAILED", "wrk_1")
     assert tried.started_at == rows.execution(database, claim.execution_id).started_at
+    assert tried.due_at == claim.due_at
     assert tried.completed_at >= tried.started_at
     assert abs(tried.duration_ms - (tried.completed_at - tried.started_at) / timedelta(milliseconds=1)) <= 0.5
     assert tried.error == {

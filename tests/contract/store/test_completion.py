@@ -13,6 +13,7 @@ from app.kernel import ids
 from app.kernel.metrics.series import REFUSED, STALE
 from app.queue.executions.completion import COMPLETE, Completion, complete, written
 from app.queue.executions.execution_model import DeliveryError, LogLine
+from app.queue.executions.stale_results import note_stale
 from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
@@ -176,6 +177,32 @@ def test_lost_claim_is_counted(process: WorkerProcess) -> None:
     process.finalizer.submit(completion_of(mine, success({})))
     assert process.finalizer.flush(60)
     assert process.values.total(STALE) == 1
+
+
+def test_refused_late_result_is_noted_once_in_the_history(process: WorkerProcess) -> None:
+    (mine,) = claimed(process)
+    take_over(process, mine)
+    late = completion_of(mine, success({}))
+    process.finalizer.submit(late)
+    assert process.finalizer.flush(60)
+    assert note_stale(process.database, process.worker_id, [late]) == 0, "a repeated write notes nothing"
+    (noted,) = process.database.fetch(text("SELECT * FROM execution_events WHERE reason = 'STALE_RESULT'"))
+    status = rows.execution(process.database, mine.claim.execution_id).status
+    assert (noted.from_status, noted.to_status, noted.attempt_number) == (status, status, 1)
+    assert noted.actor == process.worker_id
+
+
+def test_failed_attempt_keeps_its_due_instant_and_a_success_has_that_of_its_row(process: WorkerProcess) -> None:
+    again, good = claimed(process, 2)
+    executions = [each.claim.execution_id for each in (again, good)]
+    due = {each: rows.execution(process.database, each).run_at for each in executions}
+    for ended in (completion_of(again, Verdict.retry(ERROR, 60_000)), completion_of(good, success({}))):
+        process.finalizer.submit(ended)
+    assert process.finalizer.flush(60)
+    for each in executions:
+        (tried,) = rows.attempts(process.database, each)
+        assert tried.due_at == due[each]
+    assert rows.execution(process.database, executions[0]).run_at > due[executions[0]], "the retry has overwritten it"
 
 
 def test_first_verdict_of_an_attempt_wins(process: WorkerProcess) -> None:

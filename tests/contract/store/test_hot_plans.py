@@ -35,6 +35,7 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
             "durations": [1, 1],
             "attempt_ids": ["att_1", "att_2"],
             "max_ages": [None, None],
+            "dues": [None, None],
             "log_ids": ["log_1"],
             "log_executions": ["exec_1"],
             "log_levels": ["INFO"],

@@ -8,8 +8,9 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import FACTS
-from app.queue.reading.execution_list import ExecutionFilter, executions_page
+from app.queue.reading.execution_list import executions_page
 from app.queue.reading.execution_queries import attempts_query
 from app.queue.reading.log_lines import logs_query
 from tests import rows

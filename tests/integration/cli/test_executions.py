@@ -14,7 +14,7 @@ from sqlalchemy import text
 from app.cli.commands import actor
 from app.cli.executions_tail import Follower
 from app.kernel.db import Database
-from app.queue.reading.execution_list import ExecutionFilter
+from app.queue.reading.execution_filter import ExecutionFilter
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.command_line import Cli

@@ -172,6 +172,7 @@ LISTS: dict[str, tuple[str, Callable[[Service], None]]] = {
     "/jobs/{job_id}/executions": ("execution_id", add_tick),
     "/jobs/{job_id}/versions": ("job_id", add_version),
     "/executions": ("execution_id", add_job),
+    "/attempts": ("attempt_id", add_attempt),
     "/executions/{execution_id}/attempts": ("attempt_id", add_attempt),
     "/executions/{execution_id}/logs": ("log_id", add_log),
     "/dead-letters": ("letter_id", add_letter),

@@ -13,7 +13,8 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.queue.executions import materialization
-from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_filter import ExecutionFilter
+from app.queue.reading.execution_list import page_of_executions
 from app.schedule.due_ticks import Advance
 from schema.states import ExecutionStatus
 from tests.cron_jobs import due_jobs
@@ -208,7 +209,7 @@ def test_executions_are_filtered_by_their_current_queue(api: Api, database: Data
         read = partial(read_queue_own, database, chunk, seconds)
         assert read(2) == own[::-1]
         assert read(1, endpoint="target") == own[::-1]
-        assert read(3, status=ExecutionStatus.RETRYING) == [own[1]]
+        assert read(3, statuses=(ExecutionStatus.RETRYING,)) == [own[1]]
     assert read_all_pages(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
     job_id = api.get(f"/executions/{own[0]}").json["job_id"]
     assert read_all_pages(api, f"/jobs/{job_id}/executions", "execution_id", queue="own") == [own[0]]

@@ -283,7 +283,7 @@ def test_each_filter_matches_its_own_executions_only(database: Database) -> None
         BulkFilter(job_id=job_id),
         BulkFilter(scheduled_after=now + 2 * HOUR),
         BulkFilter(created_before=now - HOUR),
-        BulkFilter(endpoint="target", status=ExecutionStatus.QUEUED),
+        BulkFilter(endpoint="target", statuses=(ExecutionStatus.QUEUED,)),
     ):
         assert found(database, wanted) == [mine], wanted
     assert found(database, BulkFilter(endpoint="target")) == [mine, other], "oldest first"

@@ -153,7 +153,7 @@ TARGET_FILTER = {"endpoint": "target"}
         ({"action": "archive", "wanted": {}, "note": "gone"}, "/all"),
         ({"action": "archive", "wanted": {"queue": "http", **TARGET_FILTER}, "note": "gone"}, "/wanted/queue"),
         ({"action": "archive", "wanted": {"status": "FAILED", **TARGET_FILTER}, "note": "gone"}, "/wanted/status"),
-        ({"action": "retry", "wanted": {"error_type": "TIMEOUT"}}, "/wanted/error_type"),
+        ({"action": "retry", "wanted": {"group": "0123456789abcdef"}}, "/wanted/group"),
         ({"action": "pause", "wanted": {"status": "QUEUED", **TARGET_FILTER}}, "/wanted/status"),
         ({"action": "resume", "wanted": {"limit_key": "acme", **TARGET_FILTER}}, "/wanted/limit_key"),
         ({"action": "pause", "wanted": {}}, "/all"),

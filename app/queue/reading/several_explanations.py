@@ -1,0 +1,117 @@
+"""Explanations of a page of executions: one look at each line that they wait in, not one for each execution.
+
+The reads of a single explanation are made for all executions at once, and remembered; what is left is read once for
+each partition, such as the state of a limit.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from app.kernel.db.reads import Reads, RememberedReads
+from app.kernel.sql import statement
+from app.kernel.unreadable import readable
+from app.queue.claiming.arms import CLAIMABLE
+from app.queue.ending.execution_events import ChangeReason
+from app.queue.reading.explanation import CANCELLING, ENDING, LAST_EVENT, explained, params_of_event
+from app.queue.reading.waiting_reasons import (
+    AHEAD,
+    FACTS_OF_SEVERAL,
+    MAX_AHEAD,
+    PARTITION,
+    WORKERS,
+    Explanation,
+    Facts,
+    WaitingReason,
+    params_of_ahead,
+    partition_of,
+)
+from schema.states import CANCELLABLE, ExecutionStatus
+
+MAX_EXPLAINED = 50
+SECONDS = 1.0  # the executions that are left after this time are not explained
+
+LAST_EVENTS = statement(
+    "executions.explain_events",
+    """
+    SELECT DISTINCT ON (execution_id) execution_id, actor, reason FROM execution_events
+     WHERE execution_id = ANY (CAST(:executions AS TEXT[])) AND reason = ANY (CAST(:reasons AS TEXT[]))
+     ORDER BY execution_id, occurred_at DESC, event_id DESC
+    """,
+)
+SERVING = statement("executions.explain_serving", "SELECT {workers} AS workers", workers=WORKERS)
+LINE = statement(
+    "executions.explain_line",
+    """
+    SELECT o.execution_id FROM executions AS o WHERE {partition} AND o.priority = :priority AND {claimable}
+     ORDER BY o.run_at, o.execution_id LIMIT :most
+    """,
+    partition=PARTITION,
+    claimable=CLAIMABLE,
+)
+
+
+class _Ahead(NamedTuple):
+    """A row of AHEAD."""
+
+    workers: int
+    ahead: int
+
+
+def explain_several(
+    reads: Reads,
+    executions: Collection[str],
+    *,
+    reclaim_every: timedelta,
+    reasons: Sequence[WaitingReason],
+    seconds: float = SECONDS,
+) -> Mapping[str, Explanation]:
+    """Explain up to MAX_EXPLAINED executions, by id, without unknown ones and the rest after `seconds`."""
+    until = time.monotonic() + seconds
+    rows = reads.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
+    readable_facts = readable(Facts.from_row, rows, lambda row: f"execution {row.execution_id}")
+    facts = {each.execution_id: each for each in readable_facts}
+    known = RememberedReads(reads)
+    _learn_events(known, reads, facts.values())
+    _learn_lines(known, reads, facts.values())
+    found = dict[str, Explanation]()
+    for execution_id in executions:
+        if execution_id in facts and time.monotonic() < until:
+            found[execution_id] = explained(known, facts[execution_id], reclaim_every, reasons)
+    return found
+
+
+def _learn_events(known: RememberedReads, reads: Reads, facts: Collection[Facts]) -> None:
+    failed = [each for each in facts if each.status is ExecutionStatus.FAILED]
+    asked = [each for each in facts if each.status is ExecutionStatus.CANCELLED or each.cancel_requested_at is not None]
+    for several, reasons in ((failed, ENDING), (asked, CANCELLING)):
+        _learn_events_of(known, reads, several, reasons)
+
+
+def _learn_events_of(
+    known: RememberedReads, reads: Reads, facts: Collection[Facts], reasons: Sequence[ChangeReason]
+) -> None:
+    if not facts:
+        return
+    params = {"executions": [each.execution_id for each in facts], "reasons": [reason.value for reason in reasons]}
+    latest = {row.execution_id: [row] for row in reads.fetch(LAST_EVENTS, params)}
+    for each in facts:
+        known.learn(LAST_EVENT, params_of_event(each, reasons), latest.get(each.execution_id, []))
+
+
+def _learn_lines(known: RememberedReads, reads: Reads, facts: Collection[Facts]) -> None:
+    lines = defaultdict[tuple[object, ...], list[Facts]](list)
+    for each in facts:
+        if each.status in CANCELLABLE and each.status is not ExecutionStatus.PENDING and each.run_at <= each.now:
+            lines[tuple(partition_of(each).values())].append(each)
+    for line in lines.values():
+        partition = partition_of(line[0])
+        (serving,) = known.fetch(SERVING, {"queue": line[0].queue})
+        places = {
+            row.execution_id: place for place, row in enumerate(reads.fetch(LINE, partition | {"most": MAX_AHEAD + 1}))
+        }
+        for each in line:
+            ahead = _Ahead(serving.workers, places.get(each.execution_id, MAX_AHEAD + 1))
+            known.learn(AHEAD, params_of_ahead(each), [ahead])

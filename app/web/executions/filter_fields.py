@@ -1,0 +1,86 @@
+"""Fields of the filter of executions that lists and bulk operations share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from app.web.http.request_fields import Delay
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY
+from schema.states import ExecutionStatus
+
+_STATES = [status.value for status in ExecutionStatus]
+
+
+class Statuses(fields.Field[tuple[ExecutionStatus, ...]]):
+    """One state of executions, or several separated by commas."""
+
+    def __init__(self, description: str, **kwargs: Any) -> None:
+        one: dict[str, Any] = {"type": "string", "enum": _STATES}
+        if kwargs.get("allow_none"):
+            one = {"type": ["string", "null"], "enum": [*_STATES, None]}
+        several = {"type": "string", "pattern": "^[A-Z]+(,[A-Z]+)+$"}
+        metadata = {"anyOf": [one, several], "description": f"one, or several separated by commas{description}"}
+        super().__init__(data_key="status", metadata=metadata | {"example": "FAILED,RETRYING"}, **kwargs)
+
+    def _deserialize(
+        self,
+        value: Any,
+        attr: str | None,  # noqa: ARG002
+        data: Mapping[str, Any] | None,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> tuple[ExecutionStatus, ...]:
+        try:
+            return tuple(dict.fromkeys(map(ExecutionStatus, str(value).split(","))))
+        except ValueError:
+            raise ValidationError(f"Must be one of: {', '.join(_STATES)}; or several, separated by commas.") from None
+
+
+def limit_key_field() -> fields.String:
+    return fields.String(
+        validate=validate.Length(1, 256), metadata={"description": "key of `limits.per_key`", "example": "acme"}
+    )
+
+
+def name_field() -> fields.String:
+    return fields.String(
+        validate=validate.Length(1, 200), metadata={"description": "of their jobs", "example": "Daily report"}
+    )
+
+
+def key_field() -> fields.String:
+    return fields.String(
+        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
+        metadata={"description": "idempotency key of their jobs", "example": "order-1234-7"},
+    )
+
+
+def key_prefix_field() -> fields.String:
+    return fields.String(
+        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
+        metadata={"description": "prefix of the idempotency keys of their jobs", "example": "order-1234-"},
+    )
+
+
+def error_type_field() -> fields.String:
+    described = "of the latest attempt that has ended; for `archive` that of the dead letter"
+    return fields.String(validate=validate.Length(1, 128), metadata={"description": described, "example": "HTTP_ERROR"})
+
+
+def worker_field() -> fields.String:
+    described = (
+        "the worker process of the current or latest attempt; with `status=RUNNING`, the executions that the process "
+        "holds"
+    )
+    return fields.String(validate=validate.Length(1, 128), metadata={"description": described})
+
+
+def uncertain_field() -> fields.Boolean:
+    described = "`true`: an attempt may have been delivered although it failed; `false`: none"
+    return fields.Boolean(metadata={"description": described, "example": True})
+
+
+def late_over_field() -> Delay:
+    described = "began later than this after the due time of its latest attempt, or has waited for longer since"
+    shape = {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$", "example": "5s"}
+    return Delay(data_key="late_over", metadata=shape | {"description": described})
