@@ -75,6 +75,14 @@ redrives = table(
     word("to_endpoint"),
     # Dead letters per second.
     count("rate", required=True),
+    # The first letters, and how many of their executions must succeed before the rest follows; NULL: no trial.
+    count("trial"),
+    count("least"),
+    # Executions of the trial, as a list of ids; NULL before the first.
+    json("trial_executions"),
+    # Result of the trial; the redrive goes on if `trial_passed_at` is set.
+    word("trial_result"),
+    instant("trial_passed_at"),
     word("actor"),
     count("redriven", default=0),
     count("refused", default=0),

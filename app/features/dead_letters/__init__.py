@@ -19,9 +19,9 @@ class DeadLetters(Feature):
     name = "dead_letters"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.dead_letters import api, redrives_api
+        from app.features.dead_letters import groups_api, redrives_api
 
-        return [api.resource, redrives_api.resource, redrives_api.questions]
+        return [groups_api.resource, redrives_api.resource, redrives_api.questions]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.dead_letters import cli

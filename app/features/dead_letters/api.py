@@ -41,10 +41,17 @@ resource = Resource(
     write_scope=Scope.JOBS_WRITE,
 )
 
-_ERROR_TYPE = {
+ERROR_TYPE = {
     "example": "HTTP_ERROR",
     "description": "of the last attempt, or of a failure without an attempt: `EXPIRED`",
 }
+
+
+def group_field() -> fields.String:
+    """Return the filter by a group of `GET /dead-letters/groups`."""
+    described = "`group` of `GET /dead-letters/groups`"
+    shape = {"description": described, "example": "8f14e45fceea167a"}
+    return fields.String(validate=validate.Regexp("^[0-9a-f]{16}$"), metadata=shape)
 
 
 class DeadLetterSchema(Schema):
@@ -56,7 +63,7 @@ class DeadLetterSchema(Schema):
     endpoint = Name(required=True)
     endpoint_version = fields.Integer(required=True)
     labels = fields.Dict(required=True, allow_none=True, metadata={"description": "of the job", "example": {"a": "b"}})
-    error_type = fields.String(required=True, metadata=_ERROR_TYPE)
+    error_type = fields.String(required=True, metadata=ERROR_TYPE)
     message = fields.String(
         required=True,
         allow_none=True,
@@ -106,6 +113,7 @@ class DeadLetterQuery(PageQuery):
     endpoint = fields.String(validate=validate.Length(1, 128))
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
     labels = LabelSelector()
+    group = group_field()
     failed_after = QueryInstant()
     failed_before = QueryInstant()
 

@@ -37,6 +37,7 @@ from app.features.dead_letters.redrives_api import (
     begin_in,
     preview_in,
 )
+from app.features.dead_letters.trial import MAX_TRIAL
 from app.queue.ending import letters as dead_letters_store
 from app.web.services import services, wake
 
@@ -165,6 +166,8 @@ _COLUMNS = {"LETTER": "letter_id", "FAILED": "failed_at", "ENDPOINT": "endpoint"
     **OF_ENDPOINTS,
     help="create a new job for this endpoint from each",
 )
+@click.option("--trial", type=click.IntRange(1, MAX_TRIAL), help="redrive so many first, and wait for their ends")
+@click.option("--least", type=click.IntRange(1, MAX_TRIAL), help="successes that the trial needs; default: 9 of 10")
 @rate_option
 @dry_run_option
 @yes_option
@@ -174,6 +177,8 @@ def start(
     *,
     all_: bool,
     to_endpoint: str | None,
+    trial: int | None,
+    least: int | None,
     rate: int | None,
     dry_run: bool,
     yes: bool,
@@ -185,7 +190,8 @@ def start(
 
     Exits with 2 without a filter or --all, with 3 when there is no such endpoint.
     """
-    body = read_body(NewRedriveSchema(), filters, all=all_, to_endpoint=to_endpoint, rate=rate)
+    given = {"all": all_, "to_endpoint": to_endpoint, "trial": trial, "least": least, "rate": rate}
+    body = read_body(NewRedriveSchema(), filters, **given)
     with ready_database() as database:
         seen = PreviewSchema().dump(preview_in(services().creator, body))
         if dry_run:

@@ -1,12 +1,15 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, func, select, true
+from sqlalchemy import ColumnElement, Row, and_, false, func, select, true
 
+from app.features.dead_letters.message_form import group_id
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import QUICK, ChunkedRead, ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
@@ -15,6 +18,8 @@ from app.kernel.unreadable import readable
 from app.queue.bulk.bulk_job_kind import FilteredRow
 from app.queue.ending.letters import DeadLetter
 from schema import tables
+
+MAX_OF_EXECUTION = 10
 
 _D = tables.dead_letters.c
 
@@ -34,6 +39,7 @@ class LetterFilter:
     endpoint: str | None = None
     error_type: str | None = None
     labels: Mapping[str, str] | None = None
+    group: str | None = None
     failed_after: datetime | None = None
     failed_before: datetime | None = None
 
@@ -60,13 +66,26 @@ class LetterFilter:
             conditions.append(func.coalesce(_D.labels.contains(self.labels), false()))
         return conditions
 
+    def has(self, row: Row[Any]) -> bool:
+        """Return whether a letter is in the wanted group, which no column has."""
+        return self.group is None or group_id(row.endpoint, row.error_type, row.message) == self.group
+
 
 def page_of_letters(
     database: Database, wanted: LetterFilter, request: PageRequest, read: ChunkedRead = QUICK
 ) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
-    index, part, conditions = wanted.index(), wanted.part(request.after), wanted.conditions()
-    shown, after = read.page(database, index, part, columns=[*_D], conditions=conditions, limit=request.limit)
+    index, conditions = wanted.index(), wanted.conditions()
+    found, after, until = list[Row[Any]](), request.after, time.monotonic() + read.seconds
+    while True:
+        part = wanted.part(after)
+        rows, after = read.page(database, index, part, columns=[*_D], conditions=conditions, limit=request.limit)
+        found += filter(wanted.has, rows)
+        if wanted.group is None or after is None or len(found) > request.limit or time.monotonic() >= until:
+            break
+    shown = found[: request.limit]
+    if len(shown) < len(found):
+        after = Position(shown[-1].at, shown[-1].key)
     return Page(readable(DeadLetter.from_row, shown, lambda row: f"dead letter {row.letter_id}"), after)
 
 
@@ -77,8 +96,17 @@ def next_letters(
     is_wanted = and_(true(), *wanted.conditions()).label("is_wanted")
     part = wanted.part(None)
     query = wanted.index().read_up(Part(max(after, part.end), part.start), *_D, is_wanted).limit(limit)
-    letters = [(DeadLetter.from_row(row), row.is_wanted) for row in chunked_scan.in_order(database, query)]
+    letters = [
+        (DeadLetter.from_row(row), row.is_wanted and wanted.has(row)) for row in chunked_scan.in_order(database, query)
+    ]
     return [FilteredRow(letter.position, letter if matches else None) for letter, matches in letters]
+
+
+def letters_of(database: Database, execution_id: str) -> list[DeadLetter]:
+    """Read the latest letters of an execution, the latest first."""
+    query = select(*_D).where(_D.execution_id == execution_id).order_by(_D.failed_at.desc(), _D.letter_id.desc())
+    rows = database.fetch(query.limit(MAX_OF_EXECUTION))
+    return readable(DeadLetter.from_row, rows, lambda row: f"dead letter {row.letter_id}")
 
 
 def get_letter(database: Database, letter_id: str) -> DeadLetter:

@@ -5,7 +5,10 @@ Letters of failures after its start are not touched: an execution that fails aga
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
 
+from app.features.dead_letters import trial
 from app.features.dead_letters.letter_list import LetterFilter, next_letters
 from app.features.dead_letters.redrive import redrive_as_new_jobs
 from app.kernel import ids
@@ -31,6 +34,11 @@ class Redrive(BulkJob):
     redrive_id: str
     to_endpoint: str | None
     redriven: int
+    trial: int | None
+    least: int | None
+    trial_executions: list[str] | None
+    trial_result: str | None
+    trial_passed_at: datetime | None
 
 
 REDRIVES = BulkJobStore(
@@ -44,12 +52,22 @@ REDRIVES = BulkJobStore(
 
 
 def begin(
-    database: Database, wanted: LetterFilter, *, to_endpoint: str | None, rate: int, actor: str | None
+    database: Database,
+    wanted: LetterFilter,
+    *,
+    to_endpoint: str | None,
+    rate: int,
+    actor: str | None,
+    trial: int | None = None,
+    least: int | None = None,
 ) -> Redrive:
-    """Begin a redrive of the open letters of a filter, `rate` letters a second."""
+    """Begin a redrive of the open letters of a filter, `rate` letters a second.
+
+    After the first `trial` letters the rest follows once `least` of their executions have succeeded; None: no trial.
+    """
     given = stored_filter(asdict(wanted) | {"state": None})
-    redrive_id = ids.redrive_id()
-    return REDRIVES.begin(database, redrive_id, wanted=given, to_endpoint=to_endpoint, rate=rate, actor=actor)
+    values = {"wanted": given, "to_endpoint": to_endpoint, "rate": rate, "actor": actor, "trial": trial, "least": least}
+    return REDRIVES.begin(database, ids.redrive_id(), **values)
 
 
 class RedriveJob:
@@ -73,7 +91,19 @@ class RedriveJob:
     def at_once(self, bulk_job: Redrive) -> int:
         return AT_ONCE if bulk_job.to_endpoint is None else NEW_JOBS_AT_ONCE
 
+    def allowance(self, bulk_job: Redrive) -> int | None:
+        if bulk_job.trial is None or bulk_job.trial_passed_at is not None:
+            return None
+        return trial.allowance(self._creator.database, bulk_job.redrive_id)
+
     def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
+        done = self._redrive(bulk_job, items)
+        if bulk_job.trial is not None and bulk_job.trial_passed_at is None:
+            redriven = [each.letter_id for each in items if each.letter_id not in done.refused]
+            self._creator.database.transact(partial(trial.note_tried, redrive_id=bulk_job.redrive_id, letters=redriven))
+        return done
+
+    def _redrive(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
         if bulk_job.to_endpoint is None:
             return self._creator.database.transact(
                 lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)

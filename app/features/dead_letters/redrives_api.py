@@ -3,13 +3,14 @@
 from dataclasses import asdict
 from typing import Any
 
-from marshmallow import Schema, fields, validate, validates_schema
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints import versions
 from app.features.dead_letters import redrives
-from app.features.dead_letters.api import DeadLetterSchema
+from app.features.dead_letters.api import DeadLetterSchema, group_field
 from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
+from app.features.dead_letters.trial import MAX_TRIAL
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import EndpointNotFoundError, RedriveNotFoundError
@@ -40,6 +41,7 @@ class WantedSchema(Body):
     endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
     labels = labels_field()
+    group = group_field()
     failed_after = Instant()
     failed_before = Instant()
 
@@ -54,11 +56,30 @@ class NewRedriveSchema(Body):
         metadata={"description": "create a new job for this endpoint from each letter; default: retry the executions"},
     )
     rate = rate_field(10)
+    trial = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(1, MAX_TRIAL),
+        metadata={
+            "description": "number of letters to redrive first; the rest follows once `least` of their executions have "
+            "succeeded, and the redrive stops once that cannot happen any more",
+            "example": 10,
+        },
+    )
+    least = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(1, MAX_TRIAL),
+        metadata={"description": "with `trial`, at most as many; default: all but a tenth of `trial`", "example": 9},
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def check_wanted(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse an empty filter without `all`."""
+        """Refuse an empty filter without `all`, and a trial that cannot succeed."""
         check_all(data["all"], narrows=any(data["wanted"].values()), **_UNFILTERED)
+        trial, least = data.get("trial"), data.get("least")
+        if least is not None and (trial is None or least > trial):
+            raise ValidationError("Only with `trial`, and at most as many.", "least")
 
 
 class RedriveOfSeveralSchema(Schema):
@@ -76,6 +97,20 @@ class RedriveOfSeveralSchema(Schema):
         required=True, metadata={"description": "letters that stay open because they could not be redriven"}
     )
     last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "reason of the last refusal"})
+    trial = fields.Integer(required=True, allow_none=True)
+    least = fields.Integer(required=True, allow_none=True)
+    trial_executions = fields.List(
+        fields.String(), required=True, allow_none=True, metadata={"description": "executions of the trial"}
+    )
+    trial_result = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "in words, once it is known",
+            "example": "10 of 10 trials succeeded, none failed",
+        },
+    )
+    trial_passed_at = Instant(required=True, allow_none=True)
     reached_at = Instant(
         required=True, allow_none=True, metadata={"description": "failure of the last letter processed"}
     )
@@ -122,7 +157,11 @@ def preview(body: dict[str, Any]) -> dict[str, Any]:
 def begin_in(database: Database, body: dict[str, Any], by: str | None) -> Redrive:
     """Begin the redrive of a request; raises EndpointNotFoundError."""
     wanted, to_endpoint = _filter_of(database, body), body.get("to_endpoint")
-    return redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=by)
+    trial = body.get("trial")
+    least = body.get("least") or (trial and trial - trial // 10)
+    return redrives.begin(
+        database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=by, trial=trial, least=least
+    )
 
 
 def preview_in(creator: Creator, body: dict[str, Any]) -> dict[str, Any]:

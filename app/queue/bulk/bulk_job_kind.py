@@ -61,6 +61,9 @@ class BulkJobKind(Protocol[W, Q, T]):
             def at_once(self, bulk_job: Redrive) -> int:
                 return AT_ONCE
 
+            def allowance(self, bulk_job: Redrive) -> int | None:
+                return None
+
             def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
                 return self._database.transact(
                     lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
@@ -97,6 +100,16 @@ class BulkJobKind(Protocol[W, Q, T]):
 
         Args:
             bulk_job: Bulk job with its stored parameters.
+        """
+
+    def allowance(self, bulk_job: W) -> int | None:
+        """Return how many more matching rows may be processed for now; asked before each batch.
+
+        Args:
+            bulk_job: Bulk job as it was when its turn began.
+
+        Returns:
+            A number; 0 ends the turn, and the next turn asks again. None sets no bound beside the rate.
         """
 
     def process(self, bulk_job: W, items: Sequence[T]) -> OperationResult:

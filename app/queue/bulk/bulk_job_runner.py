@@ -114,8 +114,11 @@ class _Turn:
         wanted, max_matches = kind.filter_of(self.bulk_job), kind.at_once(self.bulk_job)
         after, until, total = self.bulk_job.reached, time.monotonic() + TURN_SECONDS, BulkCounts()
         while not self.runner.stopping():
+            allowed = kind.allowance(self.bulk_job)
+            if allowed == 0:
+                break
             rows = kind.next(self.runner.database, wanted, after, at_once)
-            taken = first_matches(rows, min(rate - total.rows, max_matches))
+            taken = first_matches(rows, min(rate - total.rows, max_matches, allowed or max_matches))
             is_last = len(taken) == len(rows) < at_once
             try:
                 total = total.plus(self._process(after, taken, is_last=is_last))

@@ -1,0 +1,92 @@
+"""Groups of dead letters: thousands of failures are a few faults.
+
+The newest letters of a filter are read, up to a bound of rows and of time, and grouped by endpoint, error, status of
+the answer and form of the message.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
+from app.features.dead_letters.message_form import form_of, group_id, status_of
+from app.kernel.db import Database
+from app.kernel.db.chunked_scan import ChunkedRead
+from app.kernel.db.paging import PageRequest
+from app.queue.ending.letters import DeadLetter
+
+MAX_LOOKED_AT = 10_000
+MAX_GROUPS = 200
+EXAMPLES = 3
+SECONDS = 0.25
+STRIDE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterGroup:
+    """Dead letters with the same fault; `message` is its form, `example` the newest whole message."""
+
+    group: str
+    endpoint: str
+    error_type: str
+    status_code: int | None
+    message: str
+    example: str | None
+    count: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+    endpoint_versions: Sequence[int]
+    letters: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterGroups:
+    """The groups with the most letters; `is_complete` tells whether all letters of the filter are in them."""
+
+    items: Sequence[LetterGroup]
+    looked_at: int
+    is_complete: bool
+
+
+def groups_of(
+    database: Database, wanted: LetterFilter, *, most: int = MAX_LOOKED_AT, seconds: float = SECONDS
+) -> LetterGroups:
+    """Group the newest letters of a filter."""
+    until, after, seen = time.monotonic() + seconds, None, list[DeadLetter]()
+    read = ChunkedRead(seconds=seconds, size=STRIDE)
+    while True:
+        page = page_of_letters(database, wanted, PageRequest(min(STRIDE, most - len(seen)), after), read)
+        seen += page.items
+        after = page.next
+        if after is None or len(seen) >= most or time.monotonic() >= until:
+            break
+    groups = _grouped(seen)
+    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=len(seen), is_complete=after is None)
+
+
+def _grouped(letters: Sequence[DeadLetter]) -> list[LetterGroup]:
+    """Return the groups of letters, which are newest first; the largest group first."""
+    found = dict[tuple[str, str, int | None, str], list[DeadLetter]]()
+    for each in letters:
+        key = (each.endpoint, each.error_type, status_of(each.message), form_of(each.message))
+        found.setdefault(key, []).append(each)
+    groups = [_group(status, form, each) for (_, _, status, form), each in found.items()]
+    return sorted(groups, key=lambda group: (-group.count, group.endpoint, group.group))
+
+
+def _group(status: int | None, form: str, letters: Sequence[DeadLetter]) -> LetterGroup:
+    newest, oldest = letters[0], letters[-1]
+    return LetterGroup(
+        group=group_id(newest.endpoint, newest.error_type, newest.message),
+        endpoint=newest.endpoint,
+        error_type=newest.error_type,
+        status_code=status,
+        message=form,
+        example=newest.message,
+        count=len(letters),
+        first_failed_at=oldest.failed_at,
+        last_failed_at=newest.failed_at,
+        endpoint_versions=sorted({each.endpoint_version for each in letters}),
+        letters=[each.letter_id for each in letters[:EXAMPLES]],
+    )
