@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 BLOCKED_WAIT_SECONDS = 0.01  # between two checks whether results are written and the lease is renewed
 AWAY_WAIT_SECONDS = 0.5
 PAUSED_WAIT_SECONDS = 0.25  # between two checks whether its queue was resumed
+APART_SECONDS = 0.02  # between the first statements of two consumers, which would need a connection each
 DELIVER = "deliver"  # the one actor: queues differ only in their workers
 MAX_PER_MESSAGE = 16  # prepared in sequence, while other threads prepare more and the loop sends
 
@@ -50,7 +51,7 @@ class ClaimConsumer(Consumer):
         self._queue = queue
         self._timeout = timeout_ms / 1000
         self._inbox = process.inboxes.open(queue)
-        self._paused_until = 0.0
+        self._paused_until = time.monotonic() + APART_SECONDS * (process.inboxes.count - 1)
         self._is_poll_late = False
         self._check_at = 0.0  # at once: the previous consumer may have died between its claim and the answer
         self._shards_at = 0.0

@@ -45,6 +45,11 @@ class Inboxes:
         self._values.begin(series.WAKEUPS_DROPPED, DROP_REASONS)
         self._by_queue: dict[str, Inbox] = {}
 
+    @property
+    def count(self) -> int:
+        """Number of queues with a consumer."""
+        return len(self._by_queue)
+
     def open(self, queue: str) -> Inbox:
         """Return a new inbox; it replaces the inbox of the queue's last consumer."""
         inbox = self._by_queue[queue] = Inbox()

@@ -22,6 +22,7 @@ from app.scheduler.chore_plan import plan
 from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
+PATIENCE_SECONDS = 0.05  # of a chore, for a connection in use
 GIVE_UP_SECONDS = 5.0  # maximum for the exit of a stuck process
 
 
@@ -33,7 +34,12 @@ def main() -> int:
         return _refuse(str(error))
     log.configure(settings.log_level, settings.log_format)
     PROCESS.endpoints.most = settings.metrics_max_endpoints
-    database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-scheduler")
+    database = db.connect(
+        settings.database_url,
+        pool_size=settings.db_pool_size or 10,
+        application_name="te-scheduler",
+        patience_seconds=PATIENCE_SECONDS,
+    )
     health = HealthThread(database, Component(REGION, ProcessKind.SCHEDULER))
     process = SchedulerProcess()
     process.catch_signals()

@@ -5,8 +5,8 @@ import logging
 import queue
 import signal
 import threading
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 from apscheduler.events import EVENT_SCHEDULER_STARTED
@@ -20,6 +20,7 @@ from app.scheduler.chore_runner import PATIENCE_POLLS, ChoreRunner
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
+APART = timedelta(milliseconds=25)
 
 
 class StuckError(RuntimeError):
@@ -89,9 +90,9 @@ class SchedulerProcess:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         now = datetime.now(UTC)
-        for chore in plan:
+        for chore, first in first_runs(plan, now):
             trigger = IntervalTrigger(seconds=chore.every_seconds, timezone=UTC)
-            triggers.add_job(self._runner.run, trigger, args=[chore], name=chore.name, next_run_time=now)
+            triggers.add_job(self._runner.run, trigger, args=[chore], name=chore.name, next_run_time=first)
         return triggers
 
     def _trigger(self, triggers: BlockingScheduler) -> None:
@@ -103,3 +104,12 @@ class SchedulerProcess:
             # Status of an end without a signal; the 0 of a signal is read first.
             self._exit_status.put(1)
             self._triggering.set()
+
+
+def first_runs(plan: Sequence[Chore], now: datetime) -> Iterator[tuple[Chore, datetime]]:
+    """Yield the instant of the first run of each chore.
+
+    Their later runs keep these distances, so that few chores need a connection at once.
+    """
+    for number, chore in enumerate(plan):
+        yield chore, now + number * APART

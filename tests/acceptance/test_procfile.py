@@ -9,18 +9,30 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sqlalchemy import text
 
 from app.dev.process.child import family
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
+from app.kernel import db
 from tests.acceptance.jobs import deliver_one
 
 pytestmark = pytest.mark.acceptance
 
+MAX_CONNECTIONS = 26  # 14 on a quiet machine; where statements take longer, more of them are sent at once
+CONNECTIONS = text(
+    "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'te-%'"
+)
 # Search path of the Procfile's commands.
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def connections(database_url: str) -> int:
+    """Return the number of connections of all processes of the product."""
+    with closing(db.connect(database_url, pool_size=1, application_name="test")) as database:
+        return int(database.fetch(CONNECTIONS)[0].n)
 
 
 def test_procfile_has_the_commands_of_the_development_stack() -> None:
@@ -47,6 +59,7 @@ def test_honcho_runs_every_process_and_one_signal_stops_all(
                 path = deliver_one(api, receiver, f"honcho-{number.name.lower()}")
                 members = [psutil.Process(pid) for pid in family(honcho.pid)[1:]]
                 assert len(members) >= 5, "a process of web, worker or scheduler is missing"
+                assert connections(empty_database_url) <= MAX_CONNECTIONS
                 os.kill(honcho.pid, number)
                 assert honcho.wait(60) is not None, "honcho did not end after one signal"
                 _, alive = psutil.wait_procs(members, timeout=60)

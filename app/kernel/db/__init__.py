@@ -52,6 +52,7 @@ class Database:
         *,
         statement_timeout_seconds: float = 10.0,
         ping_after_idle_seconds: float = PING_AFTER_IDLE_SECONDS,
+        patience_seconds: float = 0.0,
     ) -> None:
         self.engine = engine
         self.fire_and_forget = fire_and_forget
@@ -59,6 +60,8 @@ class Database:
         self.plan_times = hot.PlanTimes()
         pool: Any = engine.pool  # a QueuePool without overflow, see make_engine()
         self._free = threading.BoundedSemaphore(pool.size())
+        self._returned = threading.Condition()
+        self._patience_seconds = patience_seconds
         self._statement_seconds = statement_timeout_seconds
         self._stalled = StalledConnections()
         self._breaker = DatabaseBreaker()
@@ -181,6 +184,8 @@ class Database:
             deadline.check()
             raise UnavailableError("All database connections are in use; retry later.")
         try:
+            if self._patience_seconds:
+                self._await_open_connection()
             with self.engine.connect() as connection:
                 # The server gets a little more time than its own timeout, and not much more than the caller has.
                 own = statements * self._statement_seconds + ANSWER_SECONDS
@@ -193,6 +198,16 @@ class Database:
                     self._stalled.cut_at.pop(driver, None)
         finally:
             self._free.release()
+            if self._patience_seconds:
+                with self._returned:
+                    self._returned.notify()
+
+    def _await_open_connection(self) -> None:
+        """Wait a little for a connection that is in use, before another one is opened."""
+        pool: Any = self.engine.pool
+        if pool.checkedout() and not pool.checkedin():
+            with self._returned:
+                self._returned.wait_for(pool.checkedin, self._patience_seconds)
 
 
 def _rows_of(connection: Connection, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
@@ -217,10 +232,12 @@ def connect(
     application_name: str,
     statement_timeout_seconds: float = 10.0,
     ping_after_idle_seconds: float = PING_AFTER_IDLE_SECONDS,
+    patience_seconds: float = 0.0,
 ) -> Database:
     """Open a database with a pool of fixed size; the first statement makes the first connection.
 
-    The kind of database decides the form of the ids of this process (app.kernel.ids).
+    A thread waits `patience_seconds` for a connection in use before it opens another one: processes that wait for no
+    client need few. The kind of database decides the form of the ids of this process (app.kernel.ids).
     """
     parsed, seconds = database_url(url) if isinstance(url, str) else url, statement_timeout_seconds
     options = connection_options(parsed, application_name=application_name, statement_timeout_seconds=seconds)
@@ -230,6 +247,7 @@ def connect(
         FireAndForget(engine, options),
         statement_timeout_seconds=seconds,
         ping_after_idle_seconds=ping_after_idle_seconds,
+        patience_seconds=patience_seconds,
     )
     ids.lead_with_time(not database.is_cockroach)
     return database

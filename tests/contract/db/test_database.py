@@ -4,8 +4,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
@@ -163,6 +164,30 @@ def test_wait_for_a_connection_ends_with_the_deadline_of_the_request(database_ur
                 narrow.fetch(text("SELECT 1"))
         finally:
             deadline.end()
+
+
+@pytest.mark.parametrize(("patience_seconds", "opened"), [(60.0, 1), (0.01, 2), (0.0, 2)])
+def test_patient_pool_opens_a_connection_only_if_others_stay_in_use(
+    database_url: str, patience_seconds: float, opened: int
+) -> None:
+    """A statement during a transaction waits for its connection, which is given back in between if it waits long."""
+    ended, waiting = threading.Event(), threading.Event()
+    database = db.connect(database_url, pool_size=3, application_name="te-patient", patience_seconds=patience_seconds)
+
+    def hold(connection: Connection) -> None:
+        connection.execute(text("SELECT 1"))
+        waiting.set()
+        assert ended.wait(60 if opened == 2 else 0.1) == (opened == 2)
+
+    holder = threading.Thread(target=database.transact, args=[hold])
+    with closing(database):
+        holder.start()
+        assert waiting.wait(60)
+        database.fetch(text("SELECT 1"))
+        ended.set()
+        holder.join(60)
+        pool: Any = database.engine.pool
+        assert pool.checkedin() == opened
 
 
 def test_statement_calls_few_functions_of_the_service(database: Database) -> None:

@@ -4,16 +4,18 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from app.kernel.errors import UnavailableError
+from app.kernel.formats import EPOCH
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import CHORE_AT, FAILED, SERIES
 from app.scheduler.chore import Chore, Counts, counts_so_far, report_progress
 from app.scheduler.chore_runner import ChoreRunner
-from app.scheduler.scheduler_process import SchedulerProcess
+from app.scheduler.scheduler_process import SchedulerProcess, first_runs
 
 
 def chore(name: str, run: Callable[[], Counts] = Counts, *, every_seconds: float = 3600) -> Chore:
@@ -43,6 +45,14 @@ class Running:
     def wait(self) -> int:
         self._thread.join(60)
         return self._status[0]
+
+
+def test_chores_start_one_after_the_other() -> None:
+    """All chores at once would open a connection each."""
+    found = [first for _, first in first_runs([chore(f"c{number}") for number in range(40)], EPOCH)]
+    assert len(set(found)) == 40
+    assert found == sorted(found)
+    assert found[-1] <= EPOCH + timedelta(seconds=1), "a process begins all its work at once"
 
 
 @pytest.fixture
