@@ -13,6 +13,7 @@ from app.features.events.streams import Streams
 from app.kernel.errors import EventsExpiredError
 from app.kernel.formats import EPOCH, rfc3339
 from app.kernel.suggestions import did_you_mean
+from app.queue.reading.horizon import horizon, horizon_and_now
 from app.web.http import event_stream, suspension
 from app.web.http.body import invalid
 from app.web.http.event_stream import EVENT_STREAM
@@ -140,7 +141,7 @@ def list_(query: dict[str, Any]) -> Any:
         labels=query.get("labels", {}),
     )
     streams = event_stream.is_wanted()
-    until, now = events_store.horizon_and_now(services().database)
+    until, now = horizon_and_now(services().database)
     after = _after(query, until, now, streams=streams)
     if streams:
         return _stream(wanted, after)
@@ -162,18 +163,18 @@ def _page(items: list[Event], up_to: EventPosition) -> dict[str, Any]:
     return {"items": [event.shape() for event in items], "next": str(up_to)}
 
 
-def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: bool) -> EventPosition:
+def _after(query: dict[str, Any], until: datetime, now: datetime, *, streams: bool) -> EventPosition:
     given = request.headers.get(LAST_EVENT_ID, "") if streams else ""
     text = given or query.get("after")
     if text is None:
         if "since" in query:
             return EventPosition(_since(query["since"], now))
-        return EventPosition(horizon if streams else EPOCH)
+        return EventPosition(until if streams else EPOCH)
     position = EventPosition.parse(text)
     if position is None:
         raise invalid([{"pointer": LAST_EVENT_ID if given else "after", "message": _PLACE}])
     kept = timedelta(days=services().settings.retention_days)
-    if position.at < horizon - kept:
+    if position.at < until - kept:
         raise EventsExpiredError("The events after `after` were deleted. Use the id of a later event, or `since`.")
     if position.at > now + MAX_AHEAD:
         raise EventsExpiredError(
@@ -196,7 +197,7 @@ def _stream(wanted: EventFilter, after: EventPosition) -> Response:
         asked = Subscription(wanted, after, g.api_key.key_id)
         return suspension.Streamed(_streams(), asked, beginning(after), EVENT_STREAM, headers)
     # A stream would occupy a thread here: send the existing events, and the client reconnects.
-    until = events_store.horizon(services().database)
+    until = horizon(services().database)
     page = events_store.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
     messages = [event.message() for event in page.events if wanted.wants(event)]
     parts = iter([beginning(after), *messages, beginning(page.up_to)])

@@ -1,8 +1,7 @@
 """Event store: pages of events behind a position, up to the horizon before which no further event can appear.
 
-A row carries the start of its transaction and becomes visible at its commit, so a late commit appears before events
-that readers have seen already. Events are therefore read only up to the start of the oldest open transaction (the
-horizon). Before the horizon, the order by instant is final.
+A late commit appears before events that readers have seen already. Events are therefore read only up to the horizon
+(`app.queue.reading.horizon`), before which the order by instant is final.
 """
 
 from collections.abc import Collection
@@ -20,41 +19,6 @@ from app.kernel.sql import statement
 from app.queue.executions.node_key import NodeKey
 
 PAGE = 500
-# Longer than a transaction of the service may last: three statements of 10 s, and the time until it is cut.
-LONGEST_TRANSACTION_SECONDS = 40
-
-# A transaction that calls te_enqueue may last longer; readers wait for it no longer than this.
-LONGEST_CALLERS_SECONDS = 600
-
-# A transaction gets its instant a moment before it is visible, hence the second. Transactions older than the bound are
-# dumps or sessions of people, unless they write jobs by te_enqueue. The start of other users' transactions may be
-# hidden, but not their existence: such a transaction counts as old as the bound.
-HORIZON = statement(
-    "events.horizon",
-    """
-    SELECT CASE WHEN count(*) FILTER (
-                       WHERE query = '<insufficient privilege>'
-                         AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'virtualxid')) > 0
-                THEN now() - INTERVAL '{longest_transaction_seconds} seconds'
-                ELSE LEAST(now(), min(LEAST(xact_start, query_start)) FILTER (
-                       WHERE (xact_start IS NOT NULL OR state = 'active')
-                         AND (LEAST(xact_start, query_start) > now() - INTERVAL '{longest_transaction_seconds} seconds'
-                              OR xact_start > now() - INTERVAL '{longest_callers_seconds} seconds'
-                                 AND pid IN (SELECT pid FROM pg_locks
-                                              WHERE relation = to_regclass('jobs') AND mode = 'RowExclusiveLock'))))
-                     - INTERVAL '1 second' END AS horizon, now() AS now
-      FROM pg_stat_activity
-     WHERE datname = current_database() AND usesysid IS NOT NULL
-    """,
-    longest_transaction_seconds=LONGEST_TRANSACTION_SECONDS,
-    longest_callers_seconds=LONGEST_CALLERS_SECONDS,
-)
-BEHIND_ALL = statement(
-    "events.behind_all",
-    "SELECT now() - INTERVAL '{longest_transaction_seconds} seconds' AS horizon, now() AS now",
-    longest_transaction_seconds=LONGEST_TRANSACTION_SECONDS,
-)
-
 PAGE_OF_EVENTS = statement(
     "events.page",
     "SELECT * FROM ({arms}) AS found ORDER BY at, source, key LIMIT :limit",
@@ -80,17 +44,6 @@ class ReadEvents:
     events: list[Event]
     up_to: EventPosition
     is_end: bool
-
-
-def horizon(database: Database) -> datetime:
-    """Return the instant before which no further event can appear."""
-    return horizon_and_now(database)[0]
-
-
-def horizon_and_now(database: Database) -> tuple[datetime, datetime]:
-    """Return the horizon (see `horizon`) and the time of the database."""
-    row = database.fetch(BEHIND_ALL if database.is_cockroach else HORIZON)[0]
-    return row.horizon, row.now
 
 
 def read(

@@ -19,6 +19,7 @@ from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import EPOCH
 from app.kernel.threads import BackgroundThread
+from app.queue.reading.horizon import horizon
 from app.web.http.suspension import Over
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ def serve(database: Database, streams: Iterable[Stream]) -> bool:
     for stream in sorted(streams, key=attrgetter("position.at"), reverse=True):
         if stream.has_room:
             waiting.setdefault(stream.position, []).append(stream)
-    until = events_store.horizon(database) if waiting else EPOCH
+    until = horizon(database) if waiting else EPOCH
     for _ in range(MAX_READS):
         if not waiting:
             return False

@@ -10,7 +10,7 @@ from tests.cases import each_case
 from tests.sql_lint import refused, structural_breaches, unlisted_functions, untyped
 from tests.statements import STATEMENTS
 
-POSTGRESQL_ONLY = {"wakeup.notify", "lists.read_in_order", "events.horizon"} | {
+POSTGRESQL_ONLY = {"wakeup.notify", "lists.read_in_order", "events.horizon", "executions.horizon"} | {
     f"doctor.{name}" for name in ("oldest_transaction", "invalid_indexes", "constraints_not_valid", "dead_rows")
 }
 PORTABLE = [(name, clause) for name, clause in STATEMENTS if name not in POSTGRESQL_ONLY]

@@ -11,6 +11,7 @@ from app.features.events.stream import Stream, Subscription
 from app.features.events.streams import serve
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
+from app.queue.reading.horizon import horizon
 from tests import rows
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -23,10 +24,7 @@ def test_stream_that_filters_by_labels_gets_matching_events_only(database: Datab
     for number, execution_id in enumerate((labelled, other), 1):
         rows.add_attempt(database, execution_id, number, "FAILED")
     eventually(
-        lambda: (
-            len(events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), {"attempt"}).events)
-            == 2
-        )
+        lambda: len(events_store.read(database, EventPosition(EPOCH), horizon(database), {"attempt"}).events) == 2
     )
     attempts = frozenset({"attempt"})
     wanted = (EventFilter(kinds=attempts, labels={"team": "a"}), EventFilter(kinds=attempts))

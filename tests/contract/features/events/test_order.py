@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import TextClause, make_url, text
 
 from app.features.events import store as events_store
 from app.features.events.event import GROUPS, EventKind, EventPosition
@@ -16,6 +16,7 @@ from app.kernel.audit import SYSTEM, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
+from app.queue.reading.horizon import HORIZON, LONGEST_TRANSACTION_SECONDS, OF_SERVICE, horizon
 from tests import rows
 from tests.cases import each_case
 from tests.enqueueing import adopt_settings
@@ -29,7 +30,7 @@ def change(connection: object, name: str) -> None:
 def events_after(database: Database, position: EventPosition) -> tuple[list[str | None], EventPosition]:
     """Read all events after a position, in small pages."""
     found: list[str | None] = []
-    until = events_store.horizon(database)
+    until = horizon(database)
     while True:
         page = events_store.read(database, position, until, GROUPS, limit=2)
         found += [event.subject for event in page.events]
@@ -79,7 +80,7 @@ def test_events_of_one_instant_are_read_page_by_page_and_by_the_index(database: 
     database.fetch(text(FAILED), batches | {"execution_id": execution_id, "count": BATCHES * BATCH_SIZE // 2})
     database.fetch(text(SUCCEEDED), batches | {"ids": succeeded})
     database.fetch(text("ANALYZE"))
-    until, position, keys = events_store.horizon(database) + timedelta(minutes=1), EventPosition(EPOCH), []
+    until, position, keys = horizon(database) + timedelta(minutes=1), EventPosition(EPOCH), []
     kinds = Counter[EventKind]()
     while True:
         page = events_store.read(database, position, until, {"attempt"}, limit=BATCH_SIZE - 1)
@@ -117,14 +118,15 @@ def test_horizon_waits_for_a_long_transaction_that_enqueues_and_for_no_other(dat
         dump.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
         began = client.execute(text("SELECT now() FROM te_enqueue('target')")).scalar_one()
 
-        def horizon() -> datetime:
-            found: datetime = reader.execute(events_store.HORIZON).scalar_one()
+        def read(query: TextClause) -> datetime:
+            found: datetime = reader.execute(query).scalar_one()
             reader.commit()
             return found
 
-        assert horizon() < began
+        assert read(HORIZON) < began
+        assert read(OF_SERVICE) > began + timedelta(seconds=500), "callers write no attempts"
         client.commit()
-        assert horizon() > began + timedelta(seconds=500)
+        assert read(HORIZON) > began + timedelta(seconds=500)
 
 
 @pytest.mark.postgresql_only
@@ -138,12 +140,12 @@ def test_hidden_sessions_delay_events_only_while_they_are_in_a_transaction(
         connection.commit()
         url = make_url(database_url).set(username=role, password="x")
         with closing(db.connect(url, pool_size=1, application_name="te-test")) as hidden_from:
-            late = timedelta(seconds=events_store.LONGEST_TRANSACTION_SECONDS / 2)
-            assert rows.database_now(database) - events_store.horizon(hidden_from) < late
+            late = timedelta(seconds=LONGEST_TRANSACTION_SECONDS / 2)
+            assert rows.database_now(database) - horizon(hidden_from) < late
             connection.execute(text("SELECT 1"))
-            assert rows.database_now(database) - events_store.horizon(hidden_from) > late
+            assert rows.database_now(database) - horizon(hidden_from) > late
             connection.commit()
-            assert rows.database_now(database) - events_store.horizon(hidden_from) < late
+            assert rows.database_now(database) - horizon(hidden_from) < late
         connection.execute(text(f"DROP ROLE {role}"))
         connection.commit()
 
@@ -155,8 +157,6 @@ def test_invalid_positions_are_rejected(invalid: str) -> None:
 
 def test_position_is_parsed_from_its_text(database: Database) -> None:
     database.transact(lambda connection: change(connection, "x"))
-    (event,) = eventually(
-        lambda: events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), GROUPS).events
-    )
+    (event,) = eventually(lambda: events_store.read(database, EventPosition(EPOCH), horizon(database), GROUPS).events)
     assert EventPosition.parse(str(event.position)) == event.position
     assert event.kind is EventKind.CATALOGUE_CHANGED

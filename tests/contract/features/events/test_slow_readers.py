@@ -16,6 +16,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
+from app.queue.reading.horizon import horizon
 from tests.waiting import HUNG_SECONDS, eventually
 
 ALL = Subscription(EventFilter(), EventPosition(EPOCH), "key")
@@ -80,9 +81,7 @@ def many(database: Database) -> Database:
         ),
         {"ids": [ids.audit_id() for _ in range(COUNT)]},
     )
-    eventually(
-        lambda: events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), ["catalogue"]).events
-    )
+    eventually(lambda: events_store.read(database, EventPosition(EPOCH), horizon(database), ["catalogue"]).events)
     return database
 
 
