@@ -102,6 +102,12 @@ def _values() -> dict[str, list[str]]:
         "limit": ["200"],
         "count": ["100"],
         "seconds": ["60", "3600"],
+        "last": ["24h"],
+        "from": [hour],
+        "until": [rfc3339(now, "seconds")],
+        "step": ["3600"],
+        "histograms": ["true"],
+        "window": ["1h", "24h"],
     }
 
 

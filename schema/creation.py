@@ -42,7 +42,7 @@ STORAGE = {
 # index reads all old versions: CockroachDB keeps them for ten minutes instead of four hours.
 SHORT_HISTORIES = (
     *("jobs", "executions", "execution_ends", "notification_parts", "idempotency_keys", "breaker_counts"),
-    *("workflows", "workflow_nodes"),
+    *("workflows", "workflow_nodes", "delivery_rollups", "failure_rollups", "queue_samples"),
 )
 
 

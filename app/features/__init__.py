@@ -18,6 +18,7 @@ from app.features.limits import Limits
 from app.features.notifications import Notifications
 from app.features.queues import Queues
 from app.features.results import Results
+from app.features.rollups import Rollups
 from app.features.search import Search
 from app.features.simulate import Simulate
 from app.features.workflows import Workflows
@@ -36,6 +37,7 @@ FEATURES: list[Feature] = [
     Events(),
     Results(),
     Control(),
+    Rollups(),
     Simulate(),
     Search(),
     CatalogFiles(),

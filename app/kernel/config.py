@@ -197,6 +197,8 @@ class Settings:
     look_ahead_seconds: float = _env("TE_LOOK_AHEAD_SEC", 5.0, _seconds(0))
     retention_days: float = _env("TE_RETENTION_DAYS", 30.0, _days)
     audit_retention_days: float = _env("TE_AUDIT_RETENTION_DAYS", 365.0, _days)
+    rollup_days: float = _env("TE_ROLLUP_DAYS", 90.0, _days)
+    rollup_endpoints: int = _env("TE_ROLLUP_ENDPOINTS", 200, _whole(1, 10_000))
     scheduler_metrics_addr: str = _env("TE_SCHEDULER_METRICS_ADDR", "", _address)
 
     @classmethod

@@ -135,12 +135,13 @@ class ChoreContext:
             report_progress()
         return total
 
-    def delete(self, deletion: NamedStatement, params: Mapping[str, object] | None = None) -> int:
+    def delete(self, deletion: NamedStatement, params: Mapping[str, object] | None = None, work: str = "") -> int:
         """Delete all rows of a deletion that are not locked; log the rows that stay locked from run to run.
 
         Args:
             deletion: Result of `app.kernel.db.deletion.deletion`.
             params: Parameters of its condition; `since` if its batches are in no order of time.
+            work: Name of the work if a run repeats the deletion with other parameters.
 
         Returns:
             The number of deleted rows.
@@ -156,7 +157,7 @@ class ChoreContext:
 
         # Another scheduler can make a batch short, so only an empty batch is the end.
         total = self.until_short(batch, 1)
-        self.skipped(deletion.name, "its deletion waits", locked)
+        self.skipped(work or deletion.name, "its deletion waits", locked)
         return total
 
     def skipped(self, work: str, consequence: str, names: Iterable[str]) -> None:

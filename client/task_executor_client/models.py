@@ -1549,7 +1549,7 @@ class Doctor(TypedDict):
 
 
 class Queue(TypedDict):
-    """Answer of `queues.pause`, `queues.resume`; part of `QueuePage`."""
+    """Answer of `queues.pause`, `queues.resume`; part of `QueuePage`, `Figures`."""
 
     queue: str
     workers: int
@@ -2985,7 +2985,7 @@ class ProcessPage(TypedDict):
 
 
 class Percentiles(TypedDict):
-    """Part of `Deliveries`, `EndpointDeliveries`."""
+    """Part of `Deliveries`, `EndpointDeliveries`, `EndpointState`."""
 
     p50: int | None
     p95: int | None
@@ -3037,6 +3037,95 @@ class Report(TypedDict):
     """The 100 endpoints with most ended executions."""
 
 
+class Held(TypedDict):
+    """Part of `Figures`."""
+
+    endpoint: str
+    hold: Literal["paused", "concurrency", "rate"]
+    """What holds it back."""
+    waiting: int
+    """Up to 1,000 are counted."""
+    seconds: float | None
+    """Until its rate admits the next."""
+
+
+class Fleet(TypedDict):
+    """Part of `Figures`."""
+
+    by_state: dict[str, int]
+    capacity: int
+    in_flight: int
+
+
+class OpenLetters(TypedDict):
+    """Part of `Figures`."""
+
+    endpoint: str
+    letters: int
+    """Up to 1,000 are counted."""
+
+
+class Figures(TypedDict):
+    """Answer of `figures.figures`."""
+
+    read_at: str
+    queues: list[Queue]
+    """The first 200; `queues_left_out` more have waiting executions."""
+    queues_left_out: int
+    held: list[Held]
+    """Out of the first 1,000 endpoints that are paused or have limits."""
+    paused_endpoints: int
+    open_breakers: int
+    half_open_breakers: int
+    workers: Fleet
+    schedules_behind_seconds: float
+    """Age of the most overdue tick."""
+    letters: list[OpenLetters]
+    """Of the first 200 endpoints with open dead letters."""
+    late_ends: int
+    """Completion events without their effects for 60 s."""
+
+
+class EndpointState(TypedDict):
+    """Part of `EndpointStates`."""
+
+    endpoint: str
+    troubles: list[Literal["breaker", "failing", "uncertain", "late", "paused", "held", "letters"]]
+    """Reasons to look at it, the most urgent first."""
+    attempts: int
+    per_second: float
+    """Of `attempts`."""
+    succeeded: int
+    retried: int
+    failed: int
+    uncertain: int
+    """Attempts that may have been delivered."""
+    lateness_ms: Percentiles
+    duration_ms: Percentiles
+    on_time: float | None
+    """Share of the attempts that started within 5000 ms."""
+    waiting: int | None
+    """Of an endpoint that is held back, up to 1,000."""
+    held_by: Literal["paused", "concurrency", "rate"] | None
+    admits_in_seconds: float | None
+    """If its rate holds it."""
+    letters: int
+    """Open dead letters."""
+    breaker: Literal["open", "half_open"] | None
+    breaker_until: str | None
+    paused_at: str | None
+    trend: list[int]
+    """Attempts in each of 12 parts of the window."""
+    failures_trend: list[int]
+    """Of `failed`."""
+
+
+EndpointStates = TypedDict(
+    "EndpointStates", {"from": "str", "until": "str", "endpoints": "list[EndpointState]", "left_out": "int"}
+)
+"""Answer of `figures.endpoints`."""
+
+
 class UnservedQueue(TypedDict):
     """Part of `Operations`."""
 
@@ -3071,6 +3160,77 @@ class Operations(TypedDict):
     """The first 100 by name."""
     paused_queues: list[PausedQueue]
     """The first 100 by name."""
+
+
+class Classes(TypedDict):
+    """Part of `Point`."""
+
+    p50: int | None
+    """Upper bound of its class; one more than the last bound if it is larger."""
+    p95: int | None
+    p99: int | None
+    counts: NotRequired[list[int]]
+    """By the bounds of the answer; one more class follows."""
+
+
+class Point(TypedDict):
+    """Part of `DeliveryHistory`."""
+
+    at: str
+    """Start of the step."""
+    counted_seconds: int
+    """Seconds of the step that are counted; 0: a gap."""
+    attempts: int | None
+    succeeded: int | None
+    retried: int | None
+    """Failed attempts with another to follow."""
+    failed: int | None
+    """Executions that failed for good."""
+    cancelled: int | None
+    unsent: int | None
+    """Of `failed` and `cancelled`: ended without an attempt."""
+    uncertain: int | None
+    """Attempts that may have been delivered."""
+    lost: int | None
+    """Attempts whose worker was lost or stuck."""
+    lateness_ms: Classes | None
+    """Time from the due instant of an attempt to its start."""
+    duration_ms: Classes | None
+    due: int | None
+    """The most within the step, as are the next four."""
+    oldest_due_ms: int | None
+    workers: int | None
+    in_flight: int | None
+    """Of the whole fleet only."""
+    slots: int | None
+    """Of the whole fleet only."""
+
+
+class Failure(TypedDict):
+    """Part of `DeliveryHistory`."""
+
+    error_type: str
+    failed: int
+    retried: int
+    uncertain: int
+
+
+DeliveryHistory = TypedDict(
+    "DeliveryHistory",
+    {
+        "from": "str",
+        "until": "str",
+        "step_seconds": "int",
+        "endpoint": "str | None",
+        "queue": "str | None",
+        "counted_until": "str | None",
+        "lateness_bounds_ms": "list[int]",
+        "duration_bounds_ms": "list[int]",
+        "points": "list[Point]",
+        "failures": "list[Failure]",
+    },
+)
+"""Answer of `history.get`."""
 
 
 class BusySchedule(TypedDict):

@@ -3,7 +3,7 @@
 Written by `make client` from the OpenAPI document; do not edit.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Unpack
 
 from . import models
@@ -1883,6 +1883,67 @@ class Explanations(Group):
         return answer
 
 
+class Figures(Group):
+    """Operations on `figures`; `te` in the example is a client.
+
+    Example:
+        answer = te.figures.figures()
+    """
+
+    def figures(self, *, timeout: float | None = None) -> models.Figures:
+        """Show queues, endpoints that are held back, breakers, workers, schedules and dead letters.
+
+        A web process reads the figures once in 2 s, however many clients ask.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Figures`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of("figures.figures", "GET", "/stats/figures", timeout=timeout)
+        answer: models.Figures = self._sender.request(call)
+        return answer
+
+    def endpoints(
+        self,
+        *,
+        window: str | int | timedelta | None = None,
+        sort: Literal["trouble", "failed", "lateness", "waiting", "letters", "attempts", "name"] | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> models.EndpointStates:
+        """List endpoints by trouble: breakers, failures, lateness, pauses, limits and dead letters.
+
+        Deliveries are those of the counted slots (`GET /stats/history`). A web process reads a window once in 2
+        s.
+
+        Args:
+            window: Length of time until now; default `1h`; None for `3600000`.
+            sort: Only items with this sort; None for `trouble`.
+            limit: Items per page, 1 to 1,000; None for `100`.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.EndpointStates`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "figures.endpoints",
+            "GET",
+            "/stats/endpoints",
+            query={"window": window, "sort": sort, "limit": limit},
+            timeout=timeout,
+        )
+        answer: models.EndpointStates = self._sender.request(call)
+        return answer
+
+
 class Health(Group):
     """Operations on `health`; `te` in the example is a client.
 
@@ -1920,6 +1981,67 @@ class Health(Group):
         """
         call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
         answer: models.Health = self._sender.request(call)
+        return answer
+
+
+class History(Group):
+    """Operations on `history`; `te` in the example is a client.
+
+    Example:
+        answer = te.history.get()
+    """
+
+    def get(
+        self,
+        *,
+        last: str | int | timedelta | None = None,
+        from_: str | datetime | None = None,
+        until: str | datetime | None = None,
+        step: int | None = None,
+        endpoint: str | None = None,
+        queue: str | None = None,
+        histograms: bool | None = None,
+        timeout: float | None = None,
+    ) -> models.DeliveryHistory:
+        """Show how many deliveries ended in each step of a period, how late they started and how long they took.
+
+        A scheduler counts each slot of 10 s once, some seconds after its end. Slots are kept as they are for 3
+        hours, in minutes for 3 days, and in hours for TE_ROLLUP_DAYS. Of the endpoints with fewer deliveries than
+        the TE_ROLLUP_ENDPOINTS busiest of a slot, only the sum is kept (`endpoint=*`).
+
+        Args:
+            last: Without `from`: length of the period until `until`; default `1h`.
+            from_: Only items with this from; None for all.
+            until: Default: now.
+            step: Seconds of a point, a multiple of 10; default: 720 points at most, from the slots that are kept,
+                10 to 86,400.
+            endpoint: Only this endpoint; `*` for those that are not among the busiest of their slot.
+            queue: Gauges of this queue instead of the whole fleet.
+            histograms: With the counts of each class; None for `False`.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.DeliveryHistory`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "history.get",
+            "GET",
+            "/stats/history",
+            query={
+                "last": last,
+                "from": from_,
+                "until": until,
+                "step": step,
+                "endpoint": endpoint,
+                "queue": queue,
+                "histograms": histograms,
+            },
+            timeout=timeout,
+        )
+        answer: models.DeliveryHistory = self._sender.request(call)
         return answer
 
 
@@ -4694,9 +4816,19 @@ class Service(Group):
         return Explanations(self._sender)
 
     @property
+    def figures(self) -> Figures:
+        """Operations on `figures`."""
+        return Figures(self._sender)
+
+    @property
     def health(self) -> Health:
         """Operations on `health`."""
         return Health(self._sender)
+
+    @property
+    def history(self) -> History:
+        """Operations on `history`."""
+        return History(self._sender)
 
     @property
     def jobs(self) -> Jobs:

@@ -33,10 +33,11 @@ def count(name: str, *, key: bool = False, required: bool = False, default: int 
     )
 
 
-def instant(name: str, *, required: bool = False, default_now: bool = False) -> Column[datetime]:
-    """Make a TIMESTAMPTZ column."""
+def instant(name: str, *, key: bool = False, required: bool = False, default_now: bool = False) -> Column[datetime]:
+    """Make a TIMESTAMPTZ column; `key` makes it part of the primary key."""
     server_default = text("now()") if default_now else None
-    return Column(name, DateTime(timezone=True), nullable=not (required or default_now), server_default=server_default)
+    is_nullable = not (key or required or default_now)
+    return Column(name, DateTime(timezone=True), primary_key=key, nullable=is_nullable, server_default=server_default)
 
 
 def flag(name: str, *, default: bool) -> Column[bool]:

@@ -1,9 +1,15 @@
-"""Report chore: reads statistics of the whole service from the database and sets them as gauges."""
+"""Chores that read statistics of the whole service: one sets them as gauges, one stores samples of the queues."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 
 from app.features.control.statistics import ServiceStatistics
+from app.features.control.store import WorkerState, count_workers
+from app.features.queues import store as queue_store
+from app.features.queues.store import Queue
+from app.features.rollups import samples
+from app.features.rollups.rollup_slots import SHORT_S
+from app.features.rollups.samples import FLEET, QueueSample
 from app.kernel.db import Database, deadline
 from app.kernel.errors import TimedOutError, UnavailableError
 from app.kernel.metrics import PROCESS, series
@@ -21,16 +27,40 @@ GAUGES = (
 
 
 def chores(context: ChoreContext) -> list[Chore]:
-    """Return the report chore; none without TE_SCHEDULER_METRICS_ADDR.
+    """Return the chores; the report only with TE_SCHEDULER_METRICS_ADDR.
 
-    Every scheduler runs it, so each of them can be scraped.
+    Every scheduler reports, so each of them can be scraped. Of the schedulers, one takes the sample of a slot.
     """
 
     def report() -> Counts:
         set_gauges(context.database, context.served.count, PROCESS)
         return Counts()
 
-    return [Chore("report", REPORT_SECONDS, report)] if context.settings.scheduler_metrics_addr else []
+    def sample() -> Counts:
+        return Counts(samples=take_sample(context.database, context.served.count))
+
+    reports = [Chore("report", REPORT_SECONDS, report)] if context.settings.scheduler_metrics_addr else []
+    return [Chore("sample", SHORT_S, sample), *reports]
+
+
+def take_sample(database: Database, shards: int) -> int:
+    """Store the state of all queues and of the fleet, unless the present slot has its sample; returns the rows."""
+    slot = samples.slot_to_sample(database)
+    if slot is None:
+        return 0
+    known = queue_store.known(database, queue_store.MAX_QUEUES)
+    queues, fleet = queue_store.read(database, known.workers, shards), count_workers(database)
+    of_queues = [QueueSample(queue.queue, queue.due, _oldest_ms(queue), queue.workers) for queue in queues]
+    alive = fleet.by_state[WorkerState.ALIVE] + fleet.by_state[WorkerState.DRAINING]
+    oldest = max((each.oldest_ms for each in of_queues if each.oldest_ms is not None), default=None)
+    due = sum(queue.due for queue in queues)
+    return samples.put(
+        database, slot, [QueueSample(FLEET, due, oldest, alive, fleet.in_flight, fleet.capacity), *of_queues]
+    )
+
+
+def _oldest_ms(queue: Queue) -> int | None:
+    return None if queue.oldest_due_seconds is None else round(queue.oldest_due_seconds * 1000)
 
 
 def set_gauges(database: Database, shards: int, values: Values, *, seconds: float = REPORT_SECONDS) -> None:

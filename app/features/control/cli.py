@@ -1,8 +1,9 @@
 """`flask workers` and `status`: the worker processes, and the whole service on one screen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
@@ -24,10 +25,11 @@ from app.cli.console import (
     shown,
     table_of,
 )
-from app.cli.options import enum_option, gather, show_list
+from app.cli.options import Duration, enum_option, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics
+from app.features.control.past_deliveries import PastDeliveries
 from app.features.control.statistics import ServiceStatistics
 from app.features.control.stats_api import ReportSchema
 from app.features.control.store import ProcessState, WorkerState
@@ -104,19 +106,25 @@ workers_command.add_command(drain)
 @click.option(
     "--every", type=click.FloatRange(1, 3600), default=5.0, show_default=True, help="seconds between two reads"
 )
+@click.option("--last", type=Duration(), help="show charts of this time instead: 5m, 1h, 24h, 30d")
+@click.option("--endpoint", help="with --last: deliveries of this endpoint only")
 @json_option
 @with_appcontext
-def status_command(watch: bool, every: float, as_json: bool) -> None:
+def status_command(watch: bool, every: float, last: timedelta | None, endpoint: str | None, as_json: bool) -> None:
     """Show the state of the service on one screen: queues, workers, held endpoints, and the deliveries of a minute.
 
-    Each read is bounded, however many executions wait or have ended. --json prints one line for each read.
+    With --last, show charts of deliveries, lateness and queues. Each read is bounded, however many executions wait or
+    have ended. --json prints one line for each read.
     """
+    if endpoint is not None and last is None:
+        raise click.UsageError("give --last with --endpoint, such as --last 24h")
+    read = _Snapshot.now if last is None else partial(PastDeliveries.of, last=last, endpoint=endpoint)
     with ready_database() as database:
         if not watch:
-            _print(_Snapshot.now(database), as_json=as_json)
+            _print(read(database), as_json=as_json)
             return
         with suppress(KeyboardInterrupt):
-            _watch(database, every, as_json=as_json)
+            _watch(partial(read, database), every, as_json=as_json)
 
 
 _DELIVERIES = ("DELIVERIES", "A SECOND", "FAILED", "LATE p50", "p99", "TOOK p50", "p99", "RUNNING")
@@ -135,23 +143,29 @@ class _Snapshot:
         report = deliveries.report(database, LATEST_SECONDS, shards)
         return cls(ServiceStatistics.read(database, shards), len(alive), report)
 
+    def shape(self) -> dict[str, Any]:
+        return _shape(self)
 
-def _watch(database: Database, every: float, *, as_json: bool) -> None:
+    def screen(self) -> Group:
+        return _screen(self)
+
+
+def _watch(read: Callable[[], _Snapshot | PastDeliveries], every: float, *, as_json: bool) -> None:
     console = open_console()
     if as_json or not console.is_terminal:
         for _ in polls(every):
-            _print(_Snapshot.now(database), as_json=as_json)
+            _print(read(), as_json=as_json)
         return
     with Live(console=console, screen=True, auto_refresh=False) as live:
         for _ in polls(every):
-            live.update(_screen(_Snapshot.now(database)), refresh=True)
+            live.update(read().screen(), refresh=True)
 
 
-def _print(snapshot: _Snapshot, *, as_json: bool) -> None:
+def _print(found: _Snapshot | PastDeliveries, *, as_json: bool) -> None:
     if as_json:
-        print_json(_shape(snapshot), lines=True)
+        print_json(found.shape(), lines=True)
     else:
-        print_whole(_screen(snapshot))
+        print_whole(found.screen())
 
 
 def _shape(snapshot: _Snapshot) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def get_worker(database: Database, worker_id: str) -> ListedWorker:
 
 def count_workers(database: Database) -> Workers:
     """Count workers by state, and slots of live workers."""
-    rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
+    rows = {row.state: row for row in database.fetch(COUNTS)}
     by_state = {state: rows[state].n if state in rows else 0 for state in WorkerState}
     living = [rows[state] for state in (WorkerState.ALIVE, WorkerState.DRAINING) if state in rows]
     return Workers(by_state, sum(each.capacity for each in living), sum(each.in_flight for each in living))

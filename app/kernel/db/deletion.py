@@ -23,11 +23,12 @@ def deletion(
         table: Name of the table.
         key: Columns of the primary key.
         condition: SQL condition; qualifies no columns of the table.
-        time: Column before the key in the index that the batch reads; empty for the index of the key.
+        time: Column before the key, or of the key, with which the index of the batch begins; empty for the key's index.
         shown: Columns of the key that the log may show; empty for the key.
     """
     columns = ", ".join(key)
-    order, since = (f"{time}, {columns}", f" AND {time} >= CAST(:since AS TIMESTAMPTZ)") if time else (columns, "")
+    order = ", ".join([time, *(column for column in key if column != time)]) if time else columns
+    since = f" AND {time} >= CAST(:since AS TIMESTAMPTZ)" if time else ""
     reached = f",\n               (SELECT max({time}) FROM page) AS reached" if time else ""  # noqa: S608 - as below
     row = f"({columns})" if len(key) > 1 else columns
     return statement(

@@ -121,6 +121,18 @@ CASES = {
         )
         for table, (columns, values, shown) in ORPHANS.items()
     },
+    "rollups.prune": single(
+        *("prune_rollups", "rollups", "delivery_rollups", "endpoint, step_s, slot, attempts"),
+        *(f"id, 10, {OLD}, 1", "endpoint", "b 10"),
+    ),
+    "rollups.prune_failures": single(
+        *("prune_rollups", "rollups", "failure_rollups", "endpoint, step_s, slot, error_type"),
+        *(f"id, 60, {OLD}, 'TIMEOUT'", "endpoint", "b 60"),
+    ),
+    "rollups.prune_samples": single(
+        *("prune_rollups", "rollups", "queue_samples", "queue, step_s, slot, due, workers"),
+        *(f"id, 3600, {OLD}, 1, 1", "queue", "b 3600"),
+    ),
     "redrives.prune": single(
         *("prune_redrives", "redrives", "redrives", "redrive_id, status, wanted, rate, ended_at"),
         *(f"id, 'DONE', '{{}}', 1, {OLD}", "redrive_id"),

@@ -29,6 +29,9 @@ MARKED = {
     "bulk_operations": [("bulk_operations.prune", ":since")],
     "workflows": [("workflows.old", ":since")],
     "endpoints": [("inline_endpoints.prune", ":since")],
+    "delivery_rollups": [("rollups.prune", ":since"), ("rollups.deliveries", ":since")],
+    "failure_rollups": [("rollups.prune_failures", ":since"), ("rollups.failures", ":since")],
+    "queue_samples": [("rollups.prune_samples", ":since"), ("rollups.samples", ":since")],
 }
 OF_EXECUTION = "read by the ids of executions, never from the front of an index"
 OF_PARENT = "read by the key of its parent"

@@ -1,0 +1,31 @@
+"""Readings that all requests of a process share for a few seconds, however many clients look at them."""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+FRESH_SECONDS = 2.0
+
+
+class FreshReading(Generic[T]):
+    """Value of a read function that is at most `seconds` old; one thread reads, others wait for its value."""
+
+    def __init__(self, read: Callable[[], T], seconds: float = FRESH_SECONDS) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._read_at = float("-inf")
+        self._value: T | None = None
+
+    def get(self) -> T:
+        """Return the value; an error of the read function is raised to the thread that reads."""
+        with self._lock:
+            if self._value is None or monotonic() - self._read_at >= self._seconds:
+                # From before the reading: the value is as old as its first statement.
+                began = monotonic()
+                self._value = self._read()
+                self._read_at = began
+            return self._value

@@ -1,0 +1,33 @@
+"""Rollups: deliveries counted by endpoint and slot of time, for charts and lists of endpoints."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from app.scheduler.chore import Chore, ChoreContext
+    from app.web.openapi.resource import Resource
+
+
+class Rollups(Feature):
+    """History of deliveries, from slots that a chore computes once from the rows of attempts."""
+
+    name = "rollups"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.rollups import api
+
+        return [api.resource]
+
+    def commands(self) -> "Sequence[click.Command]":
+        from app.features.rollups import cli
+
+        return [cli.stats_command]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.rollups import chores
+
+        return chores.chores(context)

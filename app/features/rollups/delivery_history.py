@@ -1,0 +1,193 @@
+"""History: deliveries of an endpoint or of all, and samples of a queue or of the fleet, in equal steps of time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+
+from app.features.rollups import rollup_slots
+from app.features.rollups.distribution import Distribution
+from app.features.rollups.rollup_slots import HOUR_S, KEPT_S, floored
+from app.features.rollups.rollup_statements import COUNTS, FIGURES
+from app.features.rollups.samples import FLEET
+from app.kernel.db import Database
+from app.kernel.sql import statement
+from schema.rollup_bounds import LATE_COLUMNS, STEPS_S, TOOK_COLUMNS
+
+ALL, OTHERS = "", "*"  # endpoints of the sum, and of the sum of endpoints without rows of their own
+MAX_POINTS = 1_500
+USUAL_POINTS = 720
+MAX_ERROR_TYPES = 50
+LADDER = (10, 60, 300, 900, 3600, 21_600, 86_400)
+"""Steps in seconds from which one is chosen."""
+
+_RANGE = """step_s = CAST(:level AS BIGINT)
+       AND slot >= CAST(:since AS TIMESTAMPTZ) AND slot < CAST(:until AS TIMESTAMPTZ)"""
+DELIVERIES = statement(
+    "rollups.deliveries",
+    "SELECT endpoint, slot, {figures} FROM delivery_rollups WHERE endpoint IN ('', :endpoint) AND {range}",
+    figures=", ".join(FIGURES),
+    range=_RANGE,
+)
+SAMPLES = statement(
+    "rollups.samples",
+    """
+    SELECT slot, due, oldest_ms, workers, in_flight, slots FROM queue_samples
+     WHERE queue = :queue AND {range}
+    """,
+    range=_RANGE,
+)
+FAILURES = statement(
+    "rollups.failures",
+    """
+    SELECT error_type, COALESCE(CAST(sum(failed) AS BIGINT), 0) AS failed,
+           COALESCE(CAST(sum(retried) AS BIGINT), 0) AS retried,
+           COALESCE(CAST(sum(uncertain) AS BIGINT), 0) AS uncertain
+      FROM failure_rollups WHERE endpoint = :endpoint AND {range}
+     GROUP BY error_type ORDER BY failed DESC, retried DESC, error_type LIMIT {most}
+    """,
+    range=_RANGE,
+    most=MAX_ERROR_TYPES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Steps from `since` to `until`, which are multiples of `step_s`."""
+
+    since: datetime
+    until: datetime
+    step_s: int
+
+    @classmethod
+    def of(cls, since: datetime, until: datetime, step_s: int, now: datetime) -> "Range":
+        """Return the range that covers two instants; a step of 0 is chosen by its length and age."""
+        step_s = step_s or chosen_step(until - since, now - since)
+        return cls(floored(since, step_s), floored(until + timedelta(seconds=step_s, microseconds=-1), step_s), step_s)
+
+    @property
+    def level(self) -> int:
+        """The length of the stored slots that are summed up."""
+        return _level(self.step_s)
+
+    @property
+    def steps(self) -> int:
+        return (self.until - self.since) // timedelta(seconds=self.step_s)
+
+    def place(self, slot: datetime) -> int:
+        """Return the number of the step of a slot."""
+        return (slot - self.since) // timedelta(seconds=self.step_s)
+
+    def at(self, place: int) -> datetime:
+        return self.since + place * timedelta(seconds=self.step_s)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryCounts:
+    """Attempts and their outcomes; `unsent` executions ended without an attempt, within `failed` and `cancelled`."""
+
+    attempts: int
+    succeeded: int
+    retried: int
+    failed: int
+    cancelled: int
+    unsent: int
+    uncertain: int
+    lost: int
+    lateness: Distribution
+    duration: Distribution
+
+    @classmethod
+    def total(cls, rows: Iterable[Row[Any]]) -> "DeliveryCounts":
+        """Sum up rows of rollups."""
+        sums = dict.fromkeys(FIGURES, 0)
+        for row in rows:
+            for name, value in zip(FIGURES, row[-len(FIGURES) :], strict=True):
+                sums[name] += value or 0
+        late = Distribution.of_lateness([sums[name] for name in LATE_COLUMNS])
+        took = Distribution.of_duration([sums[name] for name in TOOK_COLUMNS])
+        return cls(lateness=late, duration=took, **{name: sums[name] for name in COUNTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """The most within a step: due executions, the age of the oldest, live workers, and of the fleet its slots."""
+
+    due: int
+    oldest_ms: int | None
+    workers: int
+    in_flight: int | None
+    slots: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One step: `counts` is None where nobody counted, `gauges` where nobody took a sample."""
+
+    at: datetime
+    counted_seconds: int
+    counts: DeliveryCounts | None
+    gauges: Gauges | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryHistory:
+    """Points of a range, failures by type of error, and the end of the last counted slot; None before the first."""
+
+    range: Range
+    endpoint: str
+    queue: str
+    counted_until: datetime | None
+    points: Sequence[Point]
+    failures: Sequence[Row[Any]]
+
+
+def chosen_step(
+    length: timedelta, age: timedelta, *, points: int = USUAL_POINTS, ladder: Sequence[int] = LADDER
+) -> int:
+    """Return the shortest step with so many points at most whose slots are still kept at the start of a range."""
+    for step in ladder:
+        kept_s = KEPT_S.get(_level(step))
+        if length <= timedelta(seconds=step * points) and (kept_s is None or age <= timedelta(seconds=kept_s + step)):
+            return step
+    return ladder[-1]
+
+
+def read_history(database: Database, wanted: Range, *, endpoint: str = ALL, queue: str = FLEET) -> DeliveryHistory:
+    """Read the history of an endpoint and of a queue; an endpoint without a row in a counted slot delivered nothing."""
+    params = {"level": wanted.level, "since": wanted.since, "until": wanted.until, "endpoint": endpoint, "queue": queue}
+    counted = [0] * wanted.steps
+    of_steps: list[list[Row[Any]]] = [[] for _ in counted]
+    for row in database.fetch(DELIVERIES, params):
+        place = wanted.place(row.slot)
+        counted[place] += wanted.level * (row.endpoint == ALL)
+        if row.endpoint == endpoint:
+            of_steps[place].append(row)
+    gauges = _gauges(wanted, database.fetch(SAMPLES, params))
+    points = [
+        Point(wanted.at(place), seconds, DeliveryCounts.total(rows) if seconds else None, gauges.get(place))
+        for place, (seconds, rows) in enumerate(zip(counted, of_steps, strict=True))
+    ]
+    reached = rollup_slots.marks(database).reached.get(wanted.level)
+    return DeliveryHistory(wanted, endpoint, queue, reached, points, database.fetch(FAILURES, params))
+
+
+def _gauges(wanted: Range, rows: Sequence[Row[Any]]) -> Mapping[int, Gauges]:
+    of_steps: dict[int, Gauges] = {}
+    for row in rows:
+        place, values = wanted.place(row.slot), row[1:]
+        seen = of_steps.get(place)
+        pairs = zip((None,) * 5 if seen is None else _values(seen), values, strict=True)
+        most = [max((each for each in pair if each is not None), default=None) for pair in pairs]
+        of_steps[place] = Gauges(*most)  # type: ignore[arg-type] # `due` and `workers` are never NULL
+    return of_steps
+
+
+def _values(gauges: Gauges) -> tuple[int | None, ...]:
+    return gauges.due, gauges.oldest_ms, gauges.workers, gauges.in_flight, gauges.slots
+
+
+def _level(step_s: int) -> int:
+    return max((each for each in STEPS_S if step_s % each == 0), default=HOUR_S)
