@@ -11,6 +11,8 @@ from app.queue.jobs.following_jobs import Placing, complete_with_jobs
 from brokers.inbox import Inboxes
 from brokers.unwritten import Batch
 
+SOON_MS = 1_000  # an idle consumer finds later executions by its polls; earlier ones would be late
+
 
 class ActorOutcomes:
     """Writes the completions of a batch that create jobs; belongs to the thread of the finalizer."""
@@ -44,9 +46,10 @@ class ActorOutcomes:
                 self._inboxes.wake(queue)
         return effective
 
-    @staticmethod
-    def tell(completions: Sequence[Completion], effective: Collection[str]) -> None:
-        """Report to the processes which outcomes are written."""
+    def tell(self, completions: Sequence[Completion], effective: Collection[str]) -> None:
+        """Report to the processes which outcomes are written, and to the consumers which executions run again soon."""
         for completion in completions:
             if completion.on_written is not None:
                 completion.on_written(completion.claim.execution_id in effective)
+                if completion.verdict.delay_ms is not None and completion.verdict.delay_ms < SOON_MS:
+                    self._inboxes.wake(completion.claim.queue)

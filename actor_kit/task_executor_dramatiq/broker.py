@@ -82,6 +82,12 @@ class TaskExecutorBroker(Broker):
         self.queues[queue_name] = None
         self.emit_after("declare_queue", queue_name)
 
+    def declare_actor(self, actor: Any) -> None:
+        """Declare an actor; a process that is linked to a worker registers it at once, so no message waits for that."""
+        super().declare_actor(actor)
+        if self._links.is_open:
+            self._links.declare()
+
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30_000) -> ActorConsumer:
         """Return the consumer of a queue; raises BrokerConnectionError if no worker listens on this host."""
         if queue_name not in self.queues:

@@ -4,6 +4,7 @@ import queue
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from dramatiq import worker as dramatiq_worker
 from dramatiq.broker import Consumer
 from dramatiq.middleware import Middleware, SkipMessage
 
@@ -67,8 +68,9 @@ class Starting(Middleware):
         return {"max_lost", "soft_time_limit_ms"}
 
     def before_worker_boot(self, _broker: "Broker", worker: "Worker") -> None:
-        """Report the number of threads."""
+        """Report the number of threads, and a prefetch that dramatiq_queue_prefetch sets."""
         self._links.threads = worker.worker_threads
+        self._links.prefetch = dramatiq_worker.QUEUE_PREFETCH
 
     def after_worker_shutdown(self, _broker: "Broker", _worker: "Worker") -> None:
         """Close the link: all outcomes are sent."""

@@ -40,6 +40,7 @@ class Links:
         self.address = Path(address.removeprefix("unix:"))
         self.session_id = uuid.uuid4().hex
         self.threads = 1
+        self.prefetch = 0  # as a user has set it; 0: as many messages as threads allow
         self.endpoints: dict[str, str] = {}
         self.generation = 0
         self._actors = actors
@@ -55,6 +56,11 @@ class Links:
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._process_id = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process is connected to a worker."""
+        return self._socket is not None and self._process_id == os.getpid()
 
     def open(self) -> None:
         """Connect unless connected; raises BrokerConnectionError if no worker listens."""
@@ -209,6 +215,7 @@ class Links:
             host=socket.gethostname(),
             pid=os.getpid(),
             threads=self.threads,
+            prefetch=self.prefetch,
             actors=self._actors(),
         )
 

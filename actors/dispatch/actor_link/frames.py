@@ -18,7 +18,7 @@ class FrameKind(StrEnum):
     """FrameKind of a frame, its field `kind`."""
 
     # Sent by the process.
-    HELLO = "HELLO"  # protocol, session, host, pid, threads, actors; repeated after each new actor
+    HELLO = "HELLO"  # protocol, session, host, pid, threads, prefetch, actors; repeated after each new actor
     ROOM = "ROOM"  # queue, places
     STARTED = "STARTED"  # execution, attempt
     DONE = "DONE"  # execution, attempt, result, then

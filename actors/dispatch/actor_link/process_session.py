@@ -37,13 +37,16 @@ class Session:
         self.returned = asyncio.Event()
         self.is_draining = False
         self._threads = 1
+        self._prefetch: int | None = None
         self._mean_seconds = 0.0
         self._started_at: dict[HandKey, float] = {}
 
     def describe(self, hello: Mapping[str, Any]) -> None:
-        """Apply the number of threads and the actors of a HELLO."""
+        """Apply the number of threads, a prefetch and the actors of a HELLO."""
         threads = hello.get("threads")
         self._threads = threads if isinstance(threads, int) and threads > 0 else 1
+        prefetch = hello.get("prefetch")
+        self._prefetch = prefetch if isinstance(prefetch, int) and prefetch > 0 else None
         actors = hello.get("actors")
         self.actors = tuple(each for each in actors if isinstance(each, dict)) if isinstance(actors, list) else ()
         self._count_places()
@@ -124,7 +127,8 @@ class Session:
 
     def _count_places(self) -> None:
         is_quick = self._mean_seconds < QUICK_SECONDS
-        self.places.total = 0 if self.is_draining else self._threads * (2 if is_quick else 1)
+        wanted = self._prefetch or self._threads * (2 if is_quick else 1)
+        self.places.total = 0 if self.is_draining else wanted
 
     def drain(self) -> None:
         """Give the process no further messages."""

@@ -1,5 +1,6 @@
 """Actors of a user in real processes: `dramatiq user_tasks` over the kit, a worker, PostgreSQL."""
 
+import time
 from typing import Any
 
 import dramatiq
@@ -7,6 +8,7 @@ import psycopg
 import pytest
 from dramatiq.results import ResultFailure
 from sqlalchemy import create_engine, text
+from task_executor_dramatiq import UnknownActorError
 
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
@@ -130,3 +132,23 @@ def test_message_of_a_transaction_exists_if_it_commits(running: User, tasks: Any
         tasks.note.send("by SQLAlchemy")
         connection.commit()
     eventually(lambda: running.lines() == ["note committed", "note by SQLAlchemy"])
+
+
+def test_eta_is_a_delay_and_an_invalid_one_is_now(
+    running: User, tasks: Any, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    eta = round(time.time() * 1000) + 400
+    for given in (eta, None, "soon"):
+        tasks.broker.enqueue(tasks.note.message_with_options(args=(str(given),), eta=given))
+    eventually(lambda: len(running.lines()) == 3)
+    assert running.lines()[2] == f"note {eta}"
+    assert set(running.lines()[:2]) == {"note None", "note soon"}
+    assert "Invalid eta value" in caplog.text
+    late = max(executions_of(database, "note"), key=lambda each: each.run_at)
+    assert abs(late.run_at.timestamp() * 1000 - eta) < 200
+
+
+def test_message_of_an_unknown_actor_is_refused(running: User, tasks: Any) -> None:
+    message = tasks.note.message("x").copy(actor_name="nowhere")
+    with pytest.raises(UnknownActorError, match="no endpoint named 'nowhere'"):
+        tasks.broker.enqueue(message)

@@ -1,0 +1,1 @@
+"""Dramatiq's own tests over TaskExecutorBroker: fixtures that take the place of Dramatiq's, and the outcomes."""

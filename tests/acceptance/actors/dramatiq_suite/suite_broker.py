@@ -1,0 +1,78 @@
+"""Broker for Dramatiq's tests: TaskExecutorBroker with the parts of StubBroker that only tests use."""
+
+import time
+from collections import defaultdict
+from typing import Any
+
+from dramatiq.errors import QueueJoinTimeout, QueueNotFound
+from dramatiq.middleware import Middleware
+from task_executor_dramatiq import TaskExecutorBroker
+from task_executor_dramatiq.messages import endpoint_name
+
+PAUSE_SECONDS = 0.01
+UNFINISHED = "SELECT count(*) FROM executions WHERE endpoint = ANY(%s) AND completed_at IS NULL"
+# Left messages of a test, which must not reach the next one: no request of users.
+CANCEL = """
+    WITH gone AS (UPDATE executions SET status = 'CANCELLED', completed_at = now()
+                   WHERE completed_at IS NULL AND status <> 'RUNNING' AND endpoint = ANY(%s) RETURNING job_id)
+    UPDATE jobs SET status = 'RETIRED', retired_at = now() WHERE job_id IN (SELECT job_id FROM gone)
+    RETURNING job_id"""
+
+
+class _DeadLetters(Middleware):
+    """Keeps the exceptions of this process."""
+
+    def __init__(self) -> None:
+        self.by_queue: dict[str, list[Any]] = defaultdict(list)
+
+    def before_nack(self, broker: Any, message: Any) -> None:
+        message.kept_exception = message._exception  # noqa: SLF001 - StubBroker reads it too
+        self.by_queue[message.queue_name].append(message)
+
+
+class SuiteBroker(TaskExecutorBroker):
+    """Adds `dead_letters`, and `join` with `fail_fast`."""
+
+    def __init__(self, *, fail_fast_default: bool = True, **options: Any) -> None:
+        super().__init__(results=False, **options)
+        self.fail_fast_default = fail_fast_default
+        self._letters = _DeadLetters()
+        self.middleware.insert(1, self._letters)
+
+    @property
+    def dead_letters(self) -> list[Any]:
+        return [message for messages in self._letters.by_queue.values() for message in messages]
+
+    @property
+    def dead_letters_by_queue(self) -> dict[str, list[Any]]:
+        return self._letters.by_queue
+
+    def join(self, queue_name: str, *, timeout: int | None = None, fail_fast: bool | None = None) -> None:
+        if queue_name not in self.queues:
+            raise QueueNotFound(queue_name)
+        until = None if timeout is None else time.monotonic() + timeout / 1000
+        while self.count(queue_name):
+            if until is not None and time.monotonic() >= until:
+                raise QueueJoinTimeout(queue_name)
+            time.sleep(PAUSE_SECONDS)
+        if self.fail_fast_default if fail_fast is None else fail_fast:
+            for message in self._letters.by_queue[queue_name]:
+                raise (message.kept_exception or Exception("Message failed with unknown error")) from None
+
+    def count(self, queue_name: str) -> int:
+        """Return the number of unfinished messages of a queue."""
+        return self._ask(UNFINISHED, queue_name)[0]
+
+    def flush(self, queue_name: str) -> None:
+        self._ask(CANCEL, queue_name)
+
+    def flush_all(self) -> None:
+        for queue_name in self.queues:
+            self.flush(queue_name)
+        for letters in self._letters.by_queue.values():
+            letters.clear()
+
+    def _ask(self, sql: str, queue_name: str) -> Any:
+        actors = [actor for actor in self.actors.values() if actor.queue_name == queue_name]
+        names = [endpoint_name(actor.actor_name) for actor in actors]
+        return self.sender.run(lambda execute: execute(sql, (names,)))
