@@ -11,7 +11,7 @@ import click
 from marshmallow import Schema, ValidationError
 
 from app.cli.commands import ServiceGroup, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, print_result, progress, show_fields, show_line, show_table
+from app.cli.console import json_option, print_fields, print_json, print_result, progress, show_line, show_table
 from app.cli.options import Value, gather, limit_option, show_list
 from app.kernel.db import Database
 from app.kernel.formats import marshmallow_faults, numbered, rfc3339
@@ -43,10 +43,7 @@ class BulkJobOutput(Generic[W]):
     def show(self, database: Database, bulk_job: W, *, wait: bool, as_json: bool) -> None:
         """Print a bulk job, with `wait` after its end or a pause."""
         found = self._over(database, bulk_job) if wait else bulk_job
-        if as_json:
-            print_json(self.shape(found))
-        else:
-            show_fields(self.shape(found))
+        print_fields(self.shape(found), as_json=as_json)
 
     def row(self, bulk_job: W) -> tuple[object, ...]:
         done, key = getattr(bulk_job, self.bulk_jobs.done), getattr(bulk_job, self.bulk_jobs.key)

@@ -85,6 +85,14 @@ def print_json(value: object, *, lines: bool = False) -> None:
     click.echo(json.dumps(value, indent=None if lines else 2, default=str))
 
 
+def print_fields(fields: Mapping[str, object], *, as_json: bool) -> None:
+    """Print fields as JSON, or a name and a value on each line."""
+    if as_json:
+        print_json(fields)
+    else:
+        show_fields(fields)
+
+
 def print_result(value: object, *lines: str, as_json: bool) -> None:
     """Print the result of a command as JSON, or as lines."""
     if as_json:

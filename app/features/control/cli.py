@@ -20,8 +20,8 @@ from app.cli.console import (
     open_console,
     polls,
     print_json,
+    print_result,
     print_whole,
-    show_line,
     shown,
     table_of,
 )
@@ -92,10 +92,8 @@ def drain(worker_id: str, yes: bool, as_json: bool) -> None:
         worker = store.get_worker(database, worker_id)
         confirm(f"Let the worker {worker_id} on {worker.host} (pid {worker.pid}) finish and end?", yes=yes)
         asked = worker_commands.ask(database, worker_id, CommandKind.DRAIN, AuditedChange(actor()))
-    if as_json:
-        print_json(CommandSchema().dump(asdict(asked)))
-    else:
-        show_line(f"{worker_id} is asked to drain ({asked.command_id}: {asked.state}); `workers` shows its progress")
+    line = f"{worker_id} is asked to drain ({asked.command_id}: {asked.state}); `workers` shows its progress"
+    print_result(CommandSchema().dump(asdict(asked)), line, as_json=as_json)
 
 
 workers_command.add_command(drain)

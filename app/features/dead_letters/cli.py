@@ -17,7 +17,7 @@ from app.cli.bulk_job_commands import (
     wait_option,
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, show_fields, show_line, show_table
+from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, F, InstantOrAge, Value, enum_option, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.dead_letters.api import (
@@ -118,10 +118,8 @@ def redrive_(letter_id: str, endpoint: str | None, as_json: bool) -> None:
     with ready_database() as database:
         wake(redrive(services().creator, letter_id, replacement, actor=actor().name))
         letter = get_letter(database, letter_id)
-    if as_json:
-        return print_json(DeadLetterSchema().dump(asdict(letter)))
-    show_line(f"{letter_id} is redriven as {letter.redriven_as}")
-    return None
+    line = f"{letter_id} is redriven as {letter.redriven_as}"
+    print_result(DeadLetterSchema().dump(asdict(letter)), line, as_json=as_json)
 
 
 @group.command("archive")
@@ -138,10 +136,7 @@ def archive(letter_id: str, note: str, yes: bool, as_json: bool) -> None:
         confirm(f"Archive the dead letter {letter_id} of {get_letter(database, letter_id).endpoint!r}?", yes=yes)
         dead_letters_store.archive(database, letter_id, note=note, actor=actor().name)
         letter = get_letter(database, letter_id)
-    if as_json:
-        return print_json(DeadLetterSchema().dump(asdict(letter)))
-    show_line(f"{letter_id} is {letter.resolution}")
-    return None
+    print_result(DeadLetterSchema().dump(asdict(letter)), f"{letter_id} is {letter.resolution}", as_json=as_json)
 
 
 redrives_group = ServiceGroup("redrives", help="Redrives: re-run the dead letters of a filter.")

@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from app.catalog.endpoints import versions
 from app.cli.catalog_section import CatalogSection
 from app.cli.commands import FAILED, REFUSED, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
+from app.cli.console import json_option, print_fields, print_json, print_result, progress, show_line, show_table
 from app.cli.options import gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
@@ -66,11 +66,7 @@ def test(endpoint: str, wait: float, as_json: bool) -> None:
                     break
                 time.sleep(POLL_SECONDS)
     names = ("execution_id", "status", "attempt_count", "output", "last_error", "duration_ms")
-    shown: dict[str, Any] = {name: getattr(ended, name) for name in names}
-    if as_json:
-        print_json(shown)
-    else:
-        show_fields(shown)
+    print_fields({name: getattr(ended, name) for name in names}, as_json=as_json)
     if ended.status is not ExecutionStatus.SUCCESS and wait:
         raise click.exceptions.Exit(FAILED)
 
@@ -97,10 +93,7 @@ def show(name: str, as_json: bool) -> None:
     """Show a notification rule. Exits with 3 if it does not exist."""
     with ready_database() as database:
         found = NotificationRuleSchema().dump(shape(RULES.get(database, name)))
-    if as_json:
-        return print_json(found)
-    show_fields(found)
-    return None
+    print_fields(found, as_json=as_json)
 
 
 @group.command("preview")
@@ -144,10 +137,7 @@ def delete(name: str, yes: bool, as_json: bool) -> None:
         RULES.get(database, name)
         confirm(f"Delete the notification rule {name!r}?", yes=yes)
         RULES.delete(database, name, AuditedChange(actor()))
-    if as_json:
-        return print_json({"name": name})
-    show_line(f"{name} is deleted")
-    return None
+    print_result({"name": name}, f"{name} is deleted", as_json=as_json)
 
 
 def _read(file: Any) -> Rule:

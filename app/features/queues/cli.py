@@ -9,7 +9,7 @@ from flask.cli import with_appcontext
 from rich.table import Table
 
 from app.cli.commands import actor, command, confirm, listing, ready_database, yes_option
-from app.cli.console import json_option, print_json, show_line, table_of
+from app.cli.console import json_option, print_result, table_of
 from app.cli.options import gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.queues import store
@@ -83,10 +83,8 @@ def _set_paused(queue: str, question: str, *, is_paused: bool, yes: bool, as_jso
         found = store.get(database, queue, services().shards)
         confirm(question.format(queue, found.due), yes=yes)
         found = replace(found, paused_at=store.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))
-    if as_json:
-        print_json(QueueSchema().dump(asdict(found)))
-    else:
-        show_line(f"the queue {queue} is {'paused' if is_paused else 'not paused'}")
+    line = f"the queue {queue} is {'paused' if is_paused else 'not paused'}"
+    print_result(QueueSchema().dump(asdict(found)), line, as_json=as_json)
 
 
 def _row(queue: Queue) -> tuple[str, ...]:
