@@ -27,8 +27,7 @@ class Server(ABC):
     start_seconds = 30.0
     stop_seconds = 10.0
 
-    def __init__(self, *, port: int | None = None) -> None:
-        self._wanted_port = port
+    def __init__(self) -> None:
         self._port: int | None = None
         self._work: WorkDir | None = None
         self._child: Child | None = None
@@ -113,7 +112,7 @@ class Server(ABC):
     def _start(self) -> None:
         """Start on the previous port, or else on a free one."""
         for _ in range(_PORTS_TRIED):
-            port = self._port or free_port(self._wanted_port)
+            port = self._port or free_port()
             if self._launch(port):
                 self._port = port
                 return

@@ -40,7 +40,6 @@ class Postgres(Server):
         *,
         fast: bool = False,
         max_connections: int = 300,
-        port: int | None = None,
         keep_in: Path | None = None,
         programs: Path | None = None,
     ) -> None:
@@ -48,7 +47,7 @@ class Postgres(Server):
 
         `programs` is the bin folder of another installation, version 15 or later, that every user may read.
         """
-        super().__init__(port=port)
+        super().__init__()
         self._keep_in = keep_in
         self._is_fast = fast
         self._settings = {"max_connections": str(max_connections), "listen_addresses": "127.0.0.1"}

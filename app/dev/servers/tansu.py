@@ -20,9 +20,9 @@ class Tansu(Server):
     name = "tansu"
     stop_signal = signal.SIGKILL  # nothing to save, and SIGTERM waits five seconds for clients
 
-    def __init__(self, *, port: int | None = None, advertised_host: str = "127.0.0.1") -> None:
+    def __init__(self, *, advertised_host: str = "127.0.0.1") -> None:
         """`advertised_host` is the address that the broker names to its clients."""
-        super().__init__(port=port)
+        super().__init__()
         self._advertised_host = advertised_host
 
     @property
