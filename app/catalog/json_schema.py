@@ -12,7 +12,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from app.catalog.schema_fault_words import place_and_words
-from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, regex, short
+from app.catalog.validation import MAX_CPU_SECONDS, MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, regex, short
 from app.kernel.errors import Detail, InvalidSchemaError
 from app.kernel.formats import pointer
 from app.kernel.suggestions import did_you_mean
@@ -41,16 +41,16 @@ class _Part(NamedTuple):
     resolver: Any
 
 
-def check_schema(schema: Any) -> None:
+def check_schema(schema: Any, *, cpu_seconds: float = MAX_CPU_SECONDS) -> None:
     """Raise InvalidSchemaError unless this is a supported JSON Schema 2020-12."""
     _check_outside(schema)
     try:
-        with Budget():
+        with Budget(cpu_seconds):
             found = itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
             _refuse([_worded(fault) for fault in found])
             _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
         # An endless schema refers to itself without descending into the input, so any input shows it.
-        with Budget():
+        with Budget(cpu_seconds):
             for _fault in BoundedValidator(schema, registry=REGISTRY).iter_errors({}):
                 pass
     except TooCostlyError:

@@ -42,13 +42,14 @@ class TooCostlyError(Exception):
 class Validator:
     """Compiled schema; safe to share between threads."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], *, cpu_seconds: float = MAX_CPU_SECONDS) -> None:
         self._validator = BoundedValidator(schema, registry=REGISTRY)
+        self._cpu_seconds = cpu_seconds
 
     def faults(self, instance: Any) -> list[Detail]:
         """Return the first MAX_FAULTS faults of an input; empty if it is valid."""
         try:
-            with Budget():
+            with Budget(self._cpu_seconds):
                 found = itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)
                 placed = [place_and_words(fault) for fault in found]
                 return [{"pointer": pointer(path)[:MAX_MESSAGE], "message": short(words)} for path, words in placed]
@@ -68,8 +69,11 @@ class Budget:
 
     current = threading.local()
 
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
     def __enter__(self) -> None:
-        self.current.deadline = time.thread_time() + MAX_CPU_SECONDS
+        self.current.deadline = time.thread_time() + self._seconds
 
     def __exit__(self, *_: object) -> None:
         self.current.deadline = None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.catalog.json_schema import check_schema
-from app.catalog.validation import BoundedValidator, Budget
+from app.catalog.validation import MAX_CPU_SECONDS, BoundedValidator, Budget
 from app.catalog.validation_fast_path import MAX_DEPTH, MAX_ITEMS, accepts
 from app.kernel.errors import InvalidSchemaError
 from app.kernel.formats import Unreadable
@@ -78,7 +78,7 @@ def random_schema(rng: random.Random, depth: int = 0) -> Any:
 
 
 def is_valid(schema: Any, value: Any) -> bool:
-    with Budget():
+    with Budget(MAX_CPU_SECONDS):
         return not any(BoundedValidator(schema).iter_errors(value))
 
 
