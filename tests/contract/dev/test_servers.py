@@ -26,12 +26,6 @@ from app.dev.servers.postgres import FAST_BYTES
 ALL = [Postgres, Valkey, Tansu]
 
 
-@pytest.fixture(params=ALL, ids=lambda kind: kind.name)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with request.param() as started:
-        yield started
-
-
 def is_alive(pid: int) -> bool:
     """Return whether the process runs; a zombie does not count as running."""
     try:
@@ -55,36 +49,23 @@ def run(url: str, statement: str) -> list[tuple[object, ...]]:
             return cursor.fetchall() if cursor.description else []
 
 
-def test_stop_leaves_no_process_and_no_file(server: Server) -> None:
-    pid, directory, port = server.pid, server.directory, server.port
-    assert is_alive(pid)
-    server.stop()
-    assert not is_alive(pid)
-    assert not directory.exists()
-    assert ports.is_free(port)
-
-
-def test_stop_is_idempotent(server: Server) -> None:
-    server.stop()
-    server.stop()
-    assert not server.is_running
-
-
-def test_server_restarts_on_its_port_after_kill(server: Server) -> None:
-    pid, port = server.pid, server.port
-    server.kill()
-    assert not server.is_running
-    server.start()
-    assert server.port == port
-    assert server.pid != pid
-
-
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_server_avoids_an_occupied_port(kind: type[Server]) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        taken = other.getsockname()[1]
-        with kind(port=taken) as server:
-            assert server.port != taken
+def test_server_restarts_on_its_port_after_a_kill_and_leaves_nothing_after_stop(kind: type[Server]) -> None:
+    with kind() as server:
+        killed, port = server.pid, server.port
+        server.kill()
+        assert not server.is_running
+        server.start()
+        assert server.port == port
+        assert server.pid != killed
+        pid, directory = server.pid, server.directory
+        assert is_alive(pid)
+        server.stop()
+        assert not is_alive(pid)
+        assert not directory.exists()
+        assert ports.is_free(port)
+        server.stop()
+        assert not server.is_running
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
@@ -94,7 +75,7 @@ def test_server_avoids_a_port_occupied_between_choice_and_start(
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         taken = other.getsockname()[1]
         choices = iter([taken, ports.free_port()])
-        monkeypatch.setattr("app.dev.servers.dev_server.free_port", lambda _preferred: next(choices))
+        monkeypatch.setattr("app.dev.servers.dev_server.free_port", lambda: next(choices))
         with kind() as server:
             assert server.port != taken
 
@@ -124,46 +105,44 @@ def test_postgres_starts_again_with_its_kept_data() -> None:
             assert run(server.url, "SELECT one FROM kept") == [(1,)]
 
 
-def test_postgres_is_utf8_durable_and_requires_a_password() -> None:
+@pytest.fixture(scope="module")
+def durable() -> Iterator[Postgres]:
     with Postgres() as server:
-        shown = {
-            name: run(server.url, f"SHOW {name}")[0][0] for name in ("fsync", "server_encoding", "max_connections")
-        }
-        assert shown == {"fsync": "on", "server_encoding": "UTF8", "max_connections": "300"}
-        [(locale,)] = run(server.url, "SELECT datlocale FROM pg_database WHERE datname = 'postgres'")
-        assert locale == "C.UTF-8"
-        with pytest.raises(psycopg2.OperationalError, match="password"):
-            psycopg2.connect(f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres password=wrong")
+        yield server
 
 
-def test_fast_postgres_gives_up_durability() -> None:
+def test_postgres_is_utf8_durable_and_requires_a_password(durable: Postgres) -> None:
+    shown = {name: run(durable.url, f"SHOW {name}")[0][0] for name in ("fsync", "server_encoding", "max_connections")}
+    assert shown == {"fsync": "on", "server_encoding": "UTF8", "max_connections": "300"}
+    [(locale,)] = run(durable.url, "SELECT datlocale FROM pg_database WHERE datname = 'postgres'")
+    assert locale == "C.UTF-8"
+    with pytest.raises(psycopg2.OperationalError, match="password"):
+        psycopg2.connect(f"host=127.0.0.1 port={durable.port} user=postgres dbname=postgres password=wrong")
+
+
+@pytest.mark.parametrize("ending", ["immediate", "kill"])
+def test_postgres_keeps_committed_rows(durable: Postgres, ending: str) -> None:
+    run(durable.url, f"CREATE TABLE kept_{ending} (n int)")
+    with closing(psycopg2.connect(durable.url)) as open_connection, open_connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO kept_{ending} VALUES (1)")
+        open_connection.commit()
+        if ending == "kill":
+            durable.kill()
+            durable.start()
+        else:
+            durable.restart()
+        with pytest.raises(psycopg2.OperationalError):
+            cursor.execute("SELECT 1")
+    assert run(durable.url, f"SELECT n FROM kept_{ending}") == [(1,)]
+
+
+def test_fast_postgres_gives_up_durability_and_starts_after_a_kill_with_a_busy_backend() -> None:
+    """A busy backend outlives the postmaster, and keeps the shared memory in use."""
     assert memory(2**62) is None, "no memory-backed directory has this much space"
     with Postgres(fast=True) as server:
         assert server.directory.parent == (memory(FAST_BYTES) or Path(tempfile.gettempdir()))
         names = ("fsync", "synchronous_commit", "full_page_writes")
         assert [run(server.url, f"SHOW {name}")[0][0] for name in names] == ["off"] * 3
-
-
-@pytest.mark.parametrize("ending", ["immediate", "kill"])
-def test_postgres_keeps_committed_rows(ending: str) -> None:
-    with Postgres() as server:
-        run(server.url, "CREATE TABLE kept (n int)")
-        with closing(psycopg2.connect(server.url)) as open_connection, open_connection.cursor() as cursor:
-            cursor.execute("INSERT INTO kept VALUES (1)")
-            open_connection.commit()
-            if ending == "kill":
-                server.kill()
-                server.start()
-            else:
-                server.restart()
-            with pytest.raises(psycopg2.OperationalError):
-                cursor.execute("SELECT 1")
-        assert run(server.url, "SELECT n FROM kept") == [(1,)]
-
-
-def test_postgres_starts_after_a_kill_with_a_busy_backend() -> None:
-    """A busy backend outlives the postmaster, and keeps the shared memory in use."""
-    with Postgres(fast=True) as server:
         with closing(psycopg2.connect(server.url, async_=True)) as busy:
             psycopg2.extras.wait_select(busy)
             busy.cursor().execute("SELECT count(*) FROM generate_series(1, 30000000)")
