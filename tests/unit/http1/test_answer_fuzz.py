@@ -1,10 +1,12 @@
 """Answers with changed, dropped, doubled and repeated bytes: reading ends within its limits, in any pieces."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http1.answer import KEPT_BYTES, MAX_BYTES, AnswerError, AnswerReader
+from tests.cases import IS_WHOLE
 from tests.mutated import mutated
 
 SEEDS = [
@@ -38,7 +40,8 @@ def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:
     return ("", reader.status, reader.text, reader.retry_after), reader.keeps_alive
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@pytest.mark.sampled
+@settings(max_examples=500 if IS_WHOLE else 150, deadline=None, derandomize=True)
 @given(ANSWERS, st.lists(st.integers(1, 400), min_size=1, max_size=8))
 def test_result_does_not_depend_on_the_pieces(data: bytes, lengths: list[int]) -> None:
     pieces, at, n = [], 0, 0
@@ -54,7 +57,8 @@ def test_result_does_not_depend_on_the_pieces(data: bytes, lengths: list[int]) -
     assert keeps_alive or not still_keeps_alive
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@pytest.mark.sampled
+@settings(max_examples=300 if IS_WHOLE else 100, deadline=None, derandomize=True)
 @given(st.binary(max_size=200), st.sampled_from([b"", *SEEDS]))
 def test_arbitrary_bytes_are_read_or_refused(data: bytes, begin: bytes) -> None:
     outcome([begin + data])

@@ -20,7 +20,7 @@ from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from app.schedule.zones import time_zone
-from tests.cases import each_case
+from tests.cases import IS_WHOLE, choice_of, each_case
 from tests.clock_changes import ZONES, transitions
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
@@ -58,7 +58,8 @@ def test_example_zones_have_changes_of_every_kind() -> None:
     assert sum(len(transitions(zone)) for zone in ZONES) > 450
 
 
-@each_case("zone", ZONES)
+@pytest.mark.sampled
+@each_case("zone", choice_of(ZONES, 4))
 def test_ticks_at_every_change_of_a_zone_equal_those_of_cronsim(zone: str) -> None:
     for text in FIXED + HOURLY:
         schedule = Schedule.parse(text, zone)
@@ -108,11 +109,15 @@ def questions(draw: st.DrawFn, *, agreed: bool) -> tuple[str, str, datetime]:
 
 # Fixed draws: a new odd spelling that cronsim reads differently would say nothing about this project.
 PATIENT = settings(
-    derandomize=True, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    max_examples=120 if IS_WHOLE else 40,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 
 
-@settings(PATIENT, max_examples=120)
+@pytest.mark.sampled
+@PATIENT
 @given(questions(agreed=True), st.integers(0, 30), st.integers(1, 40))
 def test_ticks_of_random_schedules_equal_those_of_cronsim(
     question: tuple[str, str, datetime], lead: int, hours: int
@@ -122,7 +127,8 @@ def test_ticks_of_random_schedules_equal_those_of_cronsim(
     assert ticks_between(Schedule.parse(text, zone), begin, end) == by_cronsim(text, zone, begin, end)
 
 
-@settings(PATIENT, max_examples=120)
+@pytest.mark.sampled
+@PATIENT
 @given(questions(agreed=False), st.lists(st.integers(-30 * 3600, 30 * 3600), min_size=5, max_size=20))
 def test_ticks_do_not_depend_on_the_instant_of_the_question(
     question: tuple[str, str, datetime], offsets: list[int]
@@ -208,14 +214,14 @@ def test_ticks_of_this_project_where_cronsim_differs(text: str, zone: str, after
         ("0 12 31 */2 *", 1),
     ],
 )
-def test_ticks_of_a_thousand_years_have_no_gap(text: str, years: int) -> None:
-    """A jump over years searches by months, not by minutes."""
+def test_ticks_of_four_hundred_years_have_no_gap(text: str, years: int) -> None:
+    """A jump over years searches by months, not by minutes. After 400 years the calendar repeats."""
     ticks = ticks_between(
-        Schedule.parse(text, "UTC"), datetime(2100, 1, 1, tzinfo=UTC), datetime(3100, 1, 1, tzinfo=UTC)
+        Schedule.parse(text, "UTC"), datetime(2100, 1, 1, tzinfo=UTC), datetime(2500, 1, 1, tzinfo=UTC)
     )
     fields = CronExpression.parse(text)
-    dates = (datetime(2100, 1, 1, tzinfo=UTC) + n * DAY for n in range(1, 365_243))
+    dates = (datetime(2100, 1, 1, tzinfo=UTC) + n * DAY for n in range(1, 146_097))
     hour, minute = fields.hours[0], fields.minutes[0]
     expected = [date.replace(hour=hour, minute=minute) for date in dates]
     assert ticks == [time for time in expected if fields.matches(time)]
-    assert len(ticks) >= 900 // (years + 12)
+    assert len(ticks) >= 360 // (years + 12)

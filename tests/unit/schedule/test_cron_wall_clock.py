@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from app.schedule.zones import time_zone
-from tests.cases import each_case
+from tests.cases import IS_WHOLE, each_case
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
 
@@ -91,7 +92,8 @@ def expressions(draw: st.DrawFn) -> str:
     return f"{draw(field(0, 59))} {draw(field(0, 23))} {days} * {weekdays}"
 
 
-@settings(max_examples=120, deadline=None)
+@pytest.mark.sampled
+@settings(max_examples=120 if IS_WHOLE else 40, deadline=None)
 @given(st.sampled_from(ZONES), st.data(), expressions(), st.integers(-14 * 3600, 3 * 3600), st.integers(60, 900))
 def test_ticks_around_a_clock_change_match_the_wall_clock(
     zone: str, data: st.DataObject, text: str, lead: int, minutes: int
@@ -114,7 +116,8 @@ def test_ticks_at_recent_clock_changes_of_a_zone_match_the_wall_clock(zone: str,
         assert ticks_between(schedule, begin, end) == list(ticks(text, zone, begin, end))
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.sampled
+@settings(max_examples=200 if IS_WHOLE else 60, deadline=None)
 @given(
     st.sampled_from([*ZONES, "UTC", "Asia/Kathmandu"]),
     expressions(),

@@ -94,7 +94,7 @@ def test_backlog_of_the_highest_priority_leaves_an_eighth_to_lower_priorities() 
 def test_hanging_endpoint_of_the_highest_priority_leaves_slots_to_other_endpoints() -> None:
     hanging_one = hanging(0)
     hanging_one.priority = 250
-    simulation = simulate([hanging_one, *ranked(10, 100, 200)], HANGS_SECONDS, 1.0)
+    simulation = simulate([hanging_one, *ranked(10, 100, 200)], 5.0, 1.0)
     assert simulation.held("hanging") <= simulation.shares.capacity // 4
-    alone = simulate(ranked(10, 100, 200), HANGS_SECONDS, 1.0)
+    alone = simulate(ranked(10, 100, 200), 5.0, 1.0)
     assert simulation.served_by("quick") >= 0.7 * alone.served_by("quick"), "the slots that it does not hold"
