@@ -12,6 +12,14 @@ from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema import tables
 from schema.states import FINAL, EndpointType, ExecutionStatus
 
+_LASTING = {"api_keys", "catalog_revision", "region_status"}
+
+
+def delete_all(database: Database) -> None:
+    """Delete all rows except those of a new database, and API keys. TRUNCATE takes ten times as long."""
+    names = [table.name for table in reversed(tables.metadata.sorted_tables) if table.name not in _LASTING]
+    database.fetch(text("; ".join(f"DELETE FROM {name}" for name in names)))
+
 
 def add_endpoint(
     database: Database,

@@ -14,6 +14,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem, running, services
 from tests.integration.http import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
@@ -42,14 +43,20 @@ def stock(api: Api, database: Database) -> Stock:
 
 
 def break_a_table(stock: Stock) -> TestResponse:
-    services(stock.api.app).database.fetch(text("ALTER TABLE configs RENAME COLUMN values_json TO moved"))
-    return stock.api.get("/configs/config")
+    database = services(stock.api.app).database
+    database.fetch(text("ALTER TABLE configs RENAME COLUMN values_json TO moved"))
+    response = stock.api.get("/configs/config")
+    database.fetch(text("ALTER TABLE configs RENAME COLUMN moved TO values_json"))
+    return response
 
 
 def expire_result(stock: Stock) -> TestResponse:
+    database = services(stock.api.app).database
     completed = "status = 'SUCCESS', completed_at = now(), result_retention_ms = 60000, result_pruned_at = now()"
-    services(stock.api.app).database.fetch(text(f"UPDATE executions SET {completed}"))
-    return stock.api.get(f"/executions/{stock.execution}/result")
+    database.fetch(text(f"UPDATE executions SET {completed}"))
+    response = stock.api.get(f"/executions/{stock.execution}/result")
+    database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL, result_pruned_at = NULL"))
+    return response
 
 
 def exceed_rate_limit(stock: Stock) -> TestResponse:
@@ -194,7 +201,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "status", "cause", "expected_pointers"), CODES, ids=[code for code, *_ in CODES])
+@each_case(("code", "status", "cause", "expected_pointers"), CODES, ids=[code for code, *_ in CODES])
 def test_cause_gives_its_error_code(
     stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], expected_pointers: list[str] | None
 ) -> None:

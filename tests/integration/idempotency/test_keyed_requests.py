@@ -10,12 +10,14 @@ from sqlalchemy import text
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem, services
 from tests.integration.http.document import document
 from tests.integration.idempotency.keyed_requests import REQUESTS, Path, contents, is_replay, send
 from tests.integration.registered import created, cron, one_shot, register
 
-EACH = pytest.mark.parametrize(("path", "body"), REQUESTS.values(), ids=REQUESTS)
+EACH = each_case(("path", "body"), REQUESTS.values(), ids=REQUESTS)
 CONFIG = {"name": "n", "values": {"a": 1, "b": 2}}
 
 
@@ -45,6 +47,7 @@ def test_every_post_that_changes_something_accepts_an_idempotency_key() -> None:
 
 @EACH
 def test_repeated_request_gets_the_first_answer(api: Api, database: Database, path: Path, body: Any) -> None:
+    rows.delete_all(database)
     register(api)
     request_path = path(api, database)
     first = send(api, request_path, body)
@@ -60,6 +63,7 @@ def test_repeated_request_gets_the_first_answer(api: Api, database: Database, pa
 
 @EACH
 def test_requests_with_different_keys_are_independent(api: Api, database: Database, path: Path, body: Any) -> None:
+    rows.delete_all(database)
     register(api)
     request_path = path(api, database)
     send(api, request_path, body)

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from tests import rows
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.pg_proxy import FAULTS, Fault, PgProxy
@@ -37,7 +38,7 @@ def api(shared: tuple[Api, PgProxy]) -> Iterator[Api]:
     api, _proxy = shared
     register(api)
     yield api
-    services(api.app).database.fetch(text("TRUNCATE endpoints, endpoint_versions, jobs CASCADE"))
+    rows.delete_all(services(api.app).database)
 
 
 @pytest.fixture
@@ -231,7 +232,6 @@ def test_key_effect_and_answer_are_one_commit(api: Api, database: Database, prox
     assert "Idempotency-Replayed" not in answer.headers
     assert api.post(f"/jobs/{job['job_id']}/run", headers=headers).json == answer.json
     assert counts(database) == (1, 1)
-    database.fetch(text("TRUNCATE idempotency_keys"))
 
 
 def test_batch_creates_each_job_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
