@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from tests import rows
+from tests.cases import each_case
 from tests.contract.scheduler.completed import finish
 from tests.contract.scheduler.conftest import chores, holding
 from tests.cron_jobs import add_cron_job, daily
@@ -185,10 +186,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_case("case", CASES.values(), ids=CASES)
 def test_locked_row_delays_the_deletion_of_no_other_row(
     database: Database, scheduler_database: Database, case: Case, caplog: pytest.LogCaptureFixture
 ) -> None:
+    rows.delete_all(database)
+    caplog.clear()
     for insert in case.old:
         database.fetch(text(insert))
     run = getattr(chores(scheduler_database), case.chore)
@@ -205,7 +208,7 @@ def of_execution(table: str) -> str:
     return f"SELECT 1 FROM {table} WHERE execution_id = (SELECT max(execution_id) FROM executions)"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "lock",
     [
         *map(of_execution, ("executions", "attempts", "execution_logs", "execution_events", "dead_letters")),
@@ -216,6 +219,9 @@ def of_execution(table: str) -> str:
 def test_locked_row_delays_the_deletion_of_no_other_execution(
     database: Database, scheduler_database: Database, lock: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    rows.delete_all(database)
+    rows.add_endpoint(database)
+    caplog.clear()
     finish(database, rows.add_executions(database, 5), days_ago=31)
     letters = (
         "INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type,"
@@ -246,10 +252,13 @@ def test_locked_version_delays_the_deletion_of_no_other_version(
     assert scheduler.prune_versions()["versions"] == 1
 
 
-@pytest.mark.parametrize("table", ["executions", "attempts"])
+@each_case("table", ["executions", "attempts"])
 def test_locked_row_delays_the_deletion_of_no_other_result(
     database: Database, scheduler_database: Database, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    rows.delete_all(database)
+    rows.add_endpoint(database)
+    caplog.clear()
     finish(database, rows.add_executions(database, 5), days_ago=2)
     database.fetch(text("UPDATE executions SET result_retention_ms = 1000"))
     scheduler = chores(scheduler_database)

@@ -3,8 +3,10 @@
 The tests retry an UnavailableError like the product: the finalizer keeps results, and a chore runs again.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -29,6 +31,7 @@ from brokers.inbox import Inboxes
 from brokers.outbox_thread import OutboxThread
 from brokers.outcomes import Outcomes
 from tests import rows
+from tests.cases import each_case
 from tests.claiming import take
 from tests.contract.broker.delivering import Attempts
 from tests.contract.conftest import worker_process
@@ -38,7 +41,7 @@ from tests.pg_proxy import FAULTS, Fault, PgProxy
 from tests.verdicts import success
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.own_faults, pytest.mark.parametrize("fault", FAULTS, ids=str)]
+pytestmark = pytest.mark.own_faults
 
 WORKER = "wrk_1"
 OK = success({"status_code": 200})
@@ -65,6 +68,19 @@ def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
     return claim
 
 
+def each_fault(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test with each fault, on rows of its own."""
+
+    @functools.wraps(test)
+    def with_own_rows(database: Database, proxy: PgProxy, **others: Any) -> None:
+        rows.delete_all(database)
+        rows.add_endpoint(database)
+        proxy.fired = 0
+        test(database=database, proxy=proxy, **others)
+
+    return each_case("fault", FAULTS, ids=map(str, FAULTS))(with_own_rows)
+
+
 def run_until_it_succeeds(chore: Callable[[], Counts]) -> None:
     """Run a chore like the scheduler, which runs it again when the database could not be reached."""
     for _ in range(3):
@@ -76,6 +92,7 @@ def run_until_it_succeeds(chore: Callable[[], Counts]) -> None:
     raise AssertionError("one fault made three runs of the chore fail")
 
 
+@each_fault
 def test_claim_takes_each_row_once_and_costs_no_extra_attempt(
     database: Database, faulty: Database, database_url: str, proxy: PgProxy, fault: Fault
 ) -> None:
@@ -102,6 +119,7 @@ def finalizer_of(database: Database, values: Values) -> Finalizer:
     return Finalizer(Outcomes(database, WORKER, values, FlowRules(database), inboxes=inboxes, outbox=outbox), values)
 
 
+@each_fault
 def test_completion_is_written_once_and_counted_as_written(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
@@ -119,6 +137,7 @@ def test_completion_is_written_once_and_counted_as_written(
     assert values.totals() == {"worker_jobs_completed_total": 1, "tasks_executed_total": 1}
 
 
+@each_fault
 def test_release_returns_its_attempt_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     claim = claimed(database)
     finalizer = finalizer_of(faulty, Values())
@@ -131,6 +150,7 @@ def test_release_returns_its_attempt_once(database: Database, faulty: Database, 
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
 
 
+@each_fault
 def test_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     job_id = add_cron_job(database, daily(database), missed=timedelta(hours=2))
     materialize = chores(faulty).materialize
@@ -147,6 +167,7 @@ def test_tick_is_materialised_once(database: Database, faulty: Database, proxy: 
     assert len(scheduled(database, job_id)) == 1
 
 
+@each_fault
 def test_resume_that_retires_a_job_succeeds(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     job_id = add_cron_job(database, daily(database), ends_at=rows.database_now(database) + timedelta(seconds=1))
     job_pause.pause_job(database, job_id)
@@ -156,6 +177,7 @@ def test_resume_that_retires_a_job_succeeds(database: Database, faulty: Database
     assert job(database, job_id).end_reason == "NO_TICK_LEFT"
 
 
+@each_fault
 def test_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     rows.add_executions(database, 3, status="PENDING")
     proxy.arm("promoted AS", fault)
@@ -165,6 +187,7 @@ def test_promotion_happens_once(database: Database, faulty: Database, proxy: PgP
 
 
 @pytest.mark.parametrize("max_attempts", [1, 2])
+@each_fault
 def test_lost_attempt_is_recorded_once(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault, max_attempts: int
 ) -> None:
@@ -179,6 +202,7 @@ def test_lost_attempt_is_recorded_once(
     assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.LossReason.WORKER_LOST.name)
 
 
+@each_fault
 def test_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     def register() -> bool:
         worker_lease.register(faulty, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
@@ -190,6 +214,7 @@ def test_worker_registers_once(database: Database, faulty: Database, proxy: PgPr
     assert [row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))] == [WORKER]
 
 
+@each_fault
 def test_renewal_of_a_lease_succeeds_or_raises_unavailable(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:

@@ -43,10 +43,10 @@ def key(module_database_url: str) -> str:
     return key_for(module_database_url)
 
 
-def test_server_serves_and_stops(database_url: str) -> None:
+def test_server_serves_logs_json_and_stops(database_url: str) -> None:
     session = requests.Session()
     session.headers["Authorization"] = f"Bearer {key_for(database_url)}"
-    with Web(database_url) as web, session:
+    with Web(database_url, TE_LOG_FORMAT="json") as web, session:
         eventually(web.is_ready, what="the API")
         assert session.post(f"{web.base}/endpoints", json=http_endpoint()).status_code == 201
         first = session.post(f"{web.base}/jobs", json=one_shot("k"), headers={"X-Request-ID": "mine"})
@@ -72,6 +72,8 @@ def test_server_serves_and_stops(database_url: str) -> None:
     (ended,) = heartbeats(database_url)
     assert (ended.id, ended.status) == (alive.id, "DEAD")
     assert "Traceback" not in web.log
+    assert "Starting gunicorn" in json.loads(web.lines[0])["message"]
+    assert all(json.loads(line)["level"] for line in web.lines)
 
 
 def test_client_that_sends_all_before_reading_gets_the_413(web: Web, key: str) -> None:
@@ -113,11 +115,12 @@ def loaded(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 
 def test_application_is_loaded_before_the_fork_and_skipped_by_garbage_collection(database_url: str) -> None:
-    with Web(database_url, f"{__name__}:loaded") as web:
+    with Web(database_url, f"{__name__}:loaded", TE_LOG_LEVEL="WARNING") as web:
         eventually(web.is_ready, what="the application")
         skipped, scanned, is_shared = requests.get(web.base, timeout=60).json()
     assert skipped > 10 * scanned
     assert is_shared
+    assert "Starting gunicorn" not in web.log
 
 
 def test_headers_do_not_change_the_path(web: Web) -> None:
@@ -188,16 +191,6 @@ def test_invalid_setting_is_one_line(environment: dict[str, str], message: str) 
         assert web.process.wait(60) != 0
     (line,) = web.lines
     assert message in line
-
-
-def test_gunicorns_lines_follow_the_log_settings(database_url: str) -> None:
-    with Web(database_url, TE_LOG_FORMAT="json") as web:
-        eventually(web.is_ready, what="the API")
-    assert "Starting gunicorn" in json.loads(web.lines[0])["message"]
-    assert all(json.loads(line)["level"] for line in web.lines)
-    with Web(database_url, TE_LOG_LEVEL="WARNING") as quiet:
-        eventually(quiet.is_ready, what="the API")
-    assert "Starting gunicorn" not in quiet.log
 
 
 def test_lost_database_is_503_until_it_returns() -> None:
