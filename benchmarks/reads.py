@@ -16,7 +16,7 @@ Query = dict[str, str]
 
 # Example jobs and executions by the name used in labels: the first row of a list with these filters.
 _JOBS = {"CRON": {"trigger": "CRON"}, "ENDED": {"status": "RETIRED"}, "DELAYED": {"trigger": "DELAYED"}}
-_BY_KEY = {"cursor", "workflow"}  # `workflow` reads the nodes of one workflow, and takes no further filter
+BY_KEY = {"cursor", "workflow"}  # `workflow` reads the nodes of one workflow, and takes no further filter
 _EXECUTIONS = {"ENDED": {"status": "SUCCESS"}, "RETRIED": {"status": "FAILED"}, "WAITING": {"status": "PENDING"}}
 
 
@@ -25,7 +25,7 @@ def reads(api: Api, filters: int) -> Iterator[tuple[str, str]]:
 
     Reads of rows that this database does not have are left out.
     """
-    places, values = _places(api), _values()
+    places, values = _places(api), example_values()
     values["job_id"] = list(places["job_id"].values())
     for path, item in api.get("/openapi.json")["paths"].items():
         if not _answers_json(item):
@@ -62,7 +62,7 @@ def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tupl
         yield path.replace(f"{{{parameter}}}", name), path.replace(f"{{{parameter}}}", value)
 
 
-def _values() -> dict[str, list[str]]:
+def example_values() -> dict[str, list[str]]:
     """Return the values to try for filters without an enumeration: common, rare and absent values."""
     now = datetime.now(UTC)
     hour, half, most = (rfc3339(now - timedelta(days=days), "seconds") for days in (1 / 24, 15, history.DAYS - 0.01))
@@ -108,29 +108,33 @@ def _values() -> dict[str, list[str]]:
         "step": ["3600"],
         "histograms": ["true"],
         "window": ["1h", "24h"],
+        "date": [now.date().isoformat()],
+        "zone": ["UTC", "Europe/Berlin"],
+        "q": ["report", "nobody"],
     }
 
 
 def _queries(parameters: Sequence[Mapping[str, Any]], values: Values, filters: int) -> Iterator[Query]:
-    """Yield no filter, each value of each filter, each pair of values of two filters, …
+    """Yield no filter, each value of each filter, each pair of values of two filters, …; each with required filters.
 
     Raises KeyError for an unknown filter.
     """
     tried = {
         each["name"]: each["schema"].get("enum") or values[each["name"]]
         for each in parameters
-        if each["in"] == "query" and each["name"] not in _BY_KEY
+        if each["in"] == "query" and each["name"] not in BY_KEY
     }
+    required = [each["name"] for each in parameters if each.get("required") and each["name"] in tried]
     for count in range(filters + 1):
-        for names in itertools.combinations(tried, count):
-            for chosen in itertools.product(*(tried[name] for name in names)):
-                yield dict(zip(names, chosen, strict=True))
+        for names in itertools.combinations([name for name in tried if name not in required], count):
+            for chosen in itertools.product(*(tried[name] for name in (*required, *names))):
+                yield dict(zip((*required, *names), chosen, strict=True))
 
 
 def _later_pages(api: Api, name: str, place: str, parameters: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the second page of a list, and the page behind its oldest rows."""
     names = {each["name"] for each in parameters}
-    for page, query in (("PAGE-2", {}), ("OLDEST", {"created_before": _values()["created_before"][-1]})):
+    for page, query in (("PAGE-2", {}), ("OLDEST", {"created_before": example_values()["created_before"][-1]})):
         if names >= {"cursor", *query} and (cursor := api.get(place, **query).get("cursor")):
             yield f"{name}?cursor={page}", _shown(place, query | {"cursor": cursor})
 
