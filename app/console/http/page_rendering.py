@@ -14,7 +14,7 @@ from markupsafe import Markup
 from app.console.access import csrf, permission
 from app.console.http import actions, static_files
 from app.console.http.response_headers import nonce
-from app.console.views import status_words, words
+from app.console.views import places, reach, status_words, words
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -40,9 +40,11 @@ def environment() -> Environment:
         nonce=nonce,
         now=now,
         once=once,
+        place_of=places.place_of,
         static=static_files.address,
         status_of=status_words.status_of,
         to=to,
+        use_heading=reach.heading,
     )
     found.filters.update(
         ago=lambda at: words.ago(at, now()),

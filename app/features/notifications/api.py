@@ -194,7 +194,7 @@ def page_of_messages(database: Database, rule: str, wanted: PageRequest) -> Page
     RULES.get(database, rule)
     groups = tables.notification_groups.c
     query = newest_first(select(*groups).where(groups.rule == rule), groups.opened_at, groups.group_id, wanted)
-    return page_of(database.fetch(query), "opened_at", "group_id", wanted, _shape_stored)
+    return page_of(database.fetch(query), "opened_at", "group_id", wanted, shape_stored)
 
 
 @questions.route(
@@ -246,7 +246,7 @@ def shape_preview(rule: Rule, found: Preview) -> dict[str, Any]:
     }
 
 
-def _shape_stored(row: Row[Any]) -> dict[str, Any]:
+def shape_stored(row: Row[Any]) -> dict[str, Any]:
     shown = {name: getattr(row, name) for name in ("group_id", "opened_at", "waits_until")}
     shown |= {"waits_for": row.waits_for and Wait(row.waits_for), "sent_at": row.closed_at}
     return shown | {"channels": row.messages or []} | _shape_group(EventGroup.from_json(row.told))

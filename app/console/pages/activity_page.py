@@ -1,0 +1,80 @@
+"""Activity: the latest events, and for administrators the audit log."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from functools import partial
+
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import query
+from app.console.http.list_pages import shown_page
+from app.console.views.event_lines import event_line
+from app.features.events import store as events_store
+from app.features.events.event import GROUPS, Event, EventFilter, EventKind, EventPosition
+from app.kernel import audit
+from app.kernel.audit import AuditAction, AuditFilter, ResourceType
+from app.queue.reading.horizon import horizon
+from app.web.services import services
+
+MAX_SHOWN = 100
+WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (2, 20, 200, 2_000, 20_000, 200_000))
+_ROUTINE = frozenset({EventKind.EXECUTION_SUCCEEDED, EventKind.JOB_CREATED, EventKind.JOB_ENDED})
+
+page = ConsolePage("activity", "/activity", "Activity", reads="GET /events", nav="Activity", shortcut="a")
+audit_page = ConsolePage("audit", "/activity/audit", "Audit log", reads="GET /audit", under="activity")
+
+
+@page.region("events", live="executions jobs workers breakers workflows catalog")
+def events() -> Values:
+    """Read the latest events that match the address, newest first."""
+    asked = query()
+    group = asked.choice("kind", sorted(GROUPS))
+    is_all = asked.flag("all") or bool(group)
+    endpoint, job_id = asked.text("endpoint"), asked.text("job_id")
+    wanted = EventFilter(
+        kinds=frozenset({group}) if group else frozenset(), endpoint=endpoint or None, job_id=job_id or None
+    )
+    found, window = latest(wanted, without=frozenset() if is_all else _ROUTINE)
+    return {
+        "lines": [event_line(event) for event in found],
+        "window": window,
+        "kinds": sorted(GROUPS),
+        "kind": group,
+        "all": asked.flag("all"),
+        "endpoint": endpoint,
+        "job_id": job_id,
+    }
+
+
+def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Event], timedelta]:
+    """Return the latest events and the time that they cover: the shortest window with enough of them."""
+    database = services().database
+    until = horizon(database)
+    found, window = list[Event](), WINDOWS[0]
+    for window in WINDOWS:
+        read = events_store.read(database, EventPosition(until - window), until, wanted.groups)
+        found = [event for event in read.events if wanted.wants(event) and event.kind not in without]
+        if len(found) >= MAX_SHOWN or not read.is_end:
+            break
+    return found[::-1][:MAX_SHOWN], window
+
+
+@audit_page.region("entries", live="audit")
+def entries() -> Values:
+    """Read a page of the audit log that matches the address."""
+    asked = query()
+    type_ = asked.choice("type", [each.value for each in ResourceType])
+    did = asked.choice("action", [each.value for each in AuditAction])
+    actor, resource = asked.text("actor"), asked.text("resource")
+    wanted = AuditFilter(
+        actor=actor or None,
+        action=AuditAction(did) if did else None,
+        resource_type=ResourceType(type_) if type_ else None,
+        resource=resource or None,
+    )
+    shown = {"type": type_, "action": did, "actor": actor, "resource": resource}
+    return {
+        "found": shown_page(partial(audit.page, services().database, wanted), shown),
+        "types": [each.value for each in ResourceType],
+        "actions": [each.value for each in AuditAction],
+        **shown,
+    }

@@ -1,0 +1,27 @@
+"""Notifications: all rules."""
+
+from app.console.http.console_page import ConsolePage, Values
+from app.features.notifications import api as notifications_api
+from app.features.notifications.latest_messages import latest_messages
+from app.features.notifications.store import MAX_RULES, RULES
+from app.kernel.db.paging import PageRequest
+from app.kernel.unreadable import readable
+from app.web.services import services
+
+page = ConsolePage(
+    "notifications",
+    "/notifications",
+    "Notifications",
+    reads="GET /notification-rules",
+    nav="Notifications",
+    shortcut="n",
+)
+
+
+@page.region("rules", live="notifications")
+def rules() -> Values:
+    """Read all rules, each with its latest message."""
+    database = services().database
+    rows = RULES.page(database, PageRequest(MAX_RULES)).items
+    found = readable(notifications_api.shape, rows, lambda row: f"rule {row.name}")
+    return {"rules": sorted(found, key=lambda rule: str(rule["name"])), "latest": latest_messages(database)}

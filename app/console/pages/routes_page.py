@@ -1,0 +1,76 @@
+"""Routes: the queue of each endpoint, by patterns of names."""
+
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError
+
+from app.catalog import routing
+from app.console.http.actions import Done, action
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import form, query
+from app.features.queues import routes_api
+from app.features.queues.routes_api import NewRoutesSchema
+from app.kernel.formats import marshmallow_faults
+from app.web.http.request_fields import Name
+from app.web.services import services
+
+MAX_TEXT = 100_000
+page = ConsolePage("routes", "/catalogue/routes", "Routes", reads="GET /routes", under="catalogue")
+
+
+@page.show
+def show() -> Values:
+    """Read the routes, and the queue of the name in the address."""
+    found = routing.load(services().database)
+    lines = [f"{route.pattern} {route.queue}" for route in found.routes]
+    return _shown("\n".join(lines)) | {
+        "answer": _answer(query().text("endpoint")),
+        "endpoint": query().text("endpoint"),
+    }
+
+
+def _shown(text: str, fault: str = "") -> Values:
+    found = routing.load(services().database)
+    return {
+        "routes": found.routes,
+        "source": found.source,
+        "etag": found.tag,
+        "text": text,
+        "fault": fault,
+        "answer": None,
+        "endpoint": "",
+    }
+
+
+def _answer(endpoint: str) -> dict[str, Any] | None:
+    if not endpoint:
+        return None
+    try:
+        return routes_api.test({"endpoint": Name().deserialize(endpoint)})
+    except ValidationError as error:
+        return {"fault": str(error.messages[0])}
+
+
+@action("PUT /routes")
+def replace() -> Done | Response:
+    """Replace all routes by the lines of the form: a pattern, a space and a queue."""
+    text = form().text("routes", longest=MAX_TEXT)
+    pairs = [line.split() for line in text.splitlines() if line.strip()]
+    malformed = [number for number, pair in enumerate(pairs, 1) if len(pair) != 2]
+    if malformed:
+        return page.answer({}, _shown(text, f"Line {malformed[0]} must be a pattern, a space and a queue."), 422)
+    try:
+        body = NewRoutesSchema().load({"routes": [{"pattern": pattern, "queue": queue} for pattern, queue in pairs]})
+    except ValidationError as error:
+        path, message = next(iter(marshmallow_faults(error.messages)))
+        line = f"Line {int(path[1]) + 1}: " if len(path) > 1 and str(path[1]).isdigit() else ""
+        return page.answer({}, _shown(text, f"{line}{message}"), 422)
+    routes_api.replace(body)
+    return Done("Saved: executions created from now on go to the queues of these routes.")
+
+
+@action("DELETE /routes")
+def restore() -> Done:
+    routes_api.delete()
+    return Done("The routes of TE_ROUTES are in force again.")

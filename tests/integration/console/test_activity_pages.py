@@ -1,0 +1,77 @@
+"""Pages of activity: events, the audit log, one instant, API keys and the search."""
+
+from datetime import timedelta
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.console.visitor import Visitor
+from tests.integration.registered import created, one_shot, register
+
+
+@pytest.fixture
+def changes(api: Api, database: Database) -> Api:
+    """An endpoint and a job, older than the horizon of the events."""
+    register(api)
+    created(api, one_shot("k"))
+    for table, column in (("audit_log", "occurred_at"), ("jobs", "created_at")):
+        database.fetch(text(f"UPDATE {table} SET {column} = now() - INTERVAL '3 minutes'"))
+    return api
+
+
+def test_events_are_shown_in_words(app: Flask, changes: Api) -> None:
+    reader = Visitor(app, Scope.READ)
+    page = reader.get("/console/activity")
+    assert "endpoint created" in page
+    assert "/console/endpoints/target" in page
+    assert "job created" not in page, "routine is left out"
+    assert "job created" in reader.get("/console/activity?all=on")
+    assert "job created" in reader.get("/console/activity?kind=job")
+    assert "Show all kinds" in reader.get("/console/activity?endpoint=nobody")
+
+
+def test_audit_log_is_for_administrators(app: Flask, changes: Api) -> None:
+    page = Visitor(app, Scope.ADMIN).get("/console/activity/audit?type=endpoint")
+    assert "/console/endpoints/target" in page
+    assert "No change matches" in Visitor(app, Scope.ADMIN).get("/console/activity/audit?actor=nobody")
+    reader = Visitor(app, Scope.READ)
+    reader.get("/console/activity/audit", 403)
+    assert "Audit log" not in reader.get("/console/activity")
+
+
+def test_instant_shows_failures_and_changes_around_it(app: Flask, changes: Api, database: Database) -> None:
+    rows.add_letters(database, 4)
+    at = rows.database_now(database)
+    admin = Visitor(app, Scope.ADMIN)
+    page = admin.get(f"/console/at/{at:%Y-%m-%dT%H:%M:%SZ}")
+    assert all(part in page for part in ("HTTP_ERROR", ">4</td>", "endpoint created", "What people changed"))
+    earlier = admin.get(f"/console/at/{at - timedelta(hours=2):%Y-%m-%dT%H:%M:%SZ}")
+    assert "Nothing failed for good" in earlier
+    assert "Nothing failed for good" in admin.get("/console/at/now?instant=2026-01-01T00:00")
+    assert "What people changed" not in Visitor(app, Scope.READ).get("/console/at/now")
+
+
+@pytest.mark.parametrize("instant", ["x", "2026-13-01T00:00:00Z", "1066-10-14T09:00:00Z", "9999-12-31T23:59:59-14:00"])
+def test_text_that_is_no_instant_is_not_found(app: Flask, database: Database, instant: str) -> None:
+    Visitor(app, Scope.READ).get(f"/console/at/{instant}", 404)
+
+
+def test_keys_are_for_administrators_and_show_no_value(app: Flask, database: Database) -> None:
+    admin = Visitor(app, Scope.ADMIN)
+    page = admin.get("/console/keys")
+    assert "visitor" in page
+    assert admin.key.split("_")[2] not in page
+    Visitor(app, Scope.READ).get("/console/keys", 403)
+
+
+def test_search_links_each_hit(app: Flask, changes: Api) -> None:
+    reader = Visitor(app, Scope.READ)
+    page = reader.get("/console/search?q=targ")
+    assert 'href="/console/endpoints/target"' in page
+    assert "Nothing matches" in reader.get("/console/search?q=%3Cnobody%3E")
+    assert "An id, key, name" in reader.get("/console/search")
