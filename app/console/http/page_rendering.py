@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode as url_query
 
-from flask import Response, g, request, url_for
+from flask import Response, current_app, g, request, url_for
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -32,6 +32,7 @@ def environment() -> Environment:
     found.globals.update(
         action_address=actions.address,
         csrf=csrf.token,
+        has_page=has_page,
         full_instant=words.full_instant,
         here=here,
         hx=hx,
@@ -68,6 +69,11 @@ def html(text: str, status: int = 200) -> Response:
 def to(page: str, **values: Any) -> str:
     """Return the address of a page by its name, the parts of its path and its query."""
     return url_for(f"console.{page}", **values)
+
+
+def has_page(page: str) -> bool:
+    """Return whether the console has a page of this name."""
+    return f"console.{page}" in current_app.view_functions
 
 
 def hx() -> Markup:

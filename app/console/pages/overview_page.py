@@ -1,11 +1,90 @@
-"""The overview."""
+"""The overview: conditions that need a person, figures over time, endpoints by trouble, first steps."""
 
+from datetime import timedelta
+
+from flask import request
+
+from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
-from app.features.control import stats_api
+from app.console.http.forms import query
+from app.console.http.page_rendering import now
+from app.console.views import overview_figures
+from app.console.views.attention import attention as conditions
+from app.console.views.first_steps import FirstStep, first_steps
+from app.features.breakers import store as breakers
+from app.features.control.shared_figures import shared_figures
+from app.features.control.store import WorkerState
+from app.features.control.trouble import EndpointOrder, ordered
+from app.features.rollups.delivery_history import Range, chosen_step, read_history
+from app.kernel.db.paging import PageRequest
+from app.queue.jobs.job_list import JobFilter, page_of_jobs
+from app.web.services import services
+from schema.states import BreakerState
 
-page = ConsolePage("overview", "", "Overview", reads="GET /health/operations", nav="Overview", shortcut="o")
+WINDOWS = {
+    "5m": timedelta(minutes=5),
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(days=1),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
+MAX_ENDPOINTS = 20
+MAX_BREAKERS = 20
+POINTS = 100  # of a chart
+
+page = ConsolePage("overview", "", "Overview", reads="GET /stats/figures", nav="Overview", shortcut="o")
 
 
-@page.region("attention", live="breakers flow workers")
+@page.show
+def show() -> Values:
+    return {"window": _window(), "windows": [*WINDOWS]}
+
+
+@page.region("attention", live="breakers flow workers letters jobs")
 def attention() -> Values:
-    return {"operations": stats_api.operations()}
+    """Read the conditions that need a person."""
+    statistics, states = shared_figures().service().statistics, shared_figures().endpoints(WINDOWS[_window()]).states
+    opened = breakers.page(services().database, BreakerState.OPEN, PageRequest(MAX_BREAKERS)).items
+    return {"conditions": conditions(statistics, states, opened)}
+
+
+@page.region("figures", live="rollups")
+def figures() -> Values:
+    """Read the figures of the window, and their course."""
+    length = WINDOWS[_window()]
+    step = chosen_step(length, length, points=POINTS)
+    history = read_history(services().database, Range.of(now() - length, now(), step, now()))
+    return {"figures": overview_figures.figures(history, shared_figures().service().statistics)}
+
+
+@page.region("endpoints", live="rollups breakers flow letters")
+def endpoints() -> Values:
+    """Read the endpoints, those with trouble first."""
+    found = shared_figures().endpoints(WINDOWS[_window()])
+    states = ordered(found.states, EndpointOrder.TROUBLE)
+    return {
+        "endpoints": states[:MAX_ENDPOINTS],
+        "left_out": max(0, len(states) - MAX_ENDPOINTS),
+        "course": overview_figures.course_of_endpoint,
+        "trouble_words": overview_figures.TROUBLES,
+        "first_steps": [] if states else _first_steps(),
+    }
+
+
+def _first_steps() -> list[FirstStep]:
+    """Return the steps until the first delivery; none once there was a job."""
+    database, one = services().database, PageRequest(1)
+    has_job = bool(page_of_jobs(database, JobFilter(), one).items)
+    statistics = shared_figures().service().statistics
+    steps = first_steps(
+        request.url_root.rstrip("/"),
+        has_worker=bool(statistics.workers.by_state.get(WorkerState.ALIVE)),
+        has_endpoint=bool(versions.page(database, one, inline=False).items),
+        has_job=has_job,
+    )
+    return [] if has_job else steps
+
+
+def _window() -> str:
+    return query().choice("window", [*WINDOWS], "1h")

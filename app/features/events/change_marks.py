@@ -30,6 +30,7 @@ READ = statement(
     UNION ALL (SELECT 'letters', CAST(count(*) AS TEXT) FROM (
                 SELECT letter_id FROM dead_letters WHERE resolved_at IS NULL
                  ORDER BY failed_at DESC, letter_id DESC LIMIT {letters}) AS open)
+    UNION ALL (SELECT 'rollups', CAST(max(reached) AS TEXT) FROM rollup_marks)
     UNION ALL (SELECT 'walks', concat_ws(' ', redrive_id, status, CAST(redriven + refused AS TEXT)) FROM redrives
                 ORDER BY created_at DESC, redrive_id DESC LIMIT {bulk_jobs})
     UNION ALL (SELECT 'walks', concat_ws(' ', operation_id, status, CAST(changed + refused AS TEXT))

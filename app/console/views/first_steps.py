@@ -1,0 +1,24 @@
+"""First steps of a new installation until its first delivery."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """A step; `is_done` once the service has its result."""
+
+    title: str
+    command: str
+    is_done: bool
+
+
+def first_steps(url: str, *, has_worker: bool, has_endpoint: bool, has_job: bool) -> list[FirstStep]:
+    """Return the steps, with commands for the API at `url` and a key in `$KEY`."""
+    curl = f'curl -sS -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" {url}'
+    endpoint = '{"name": "hello", "type": "HTTP", "spec": {"url": "https://example.com/"}}'
+    job = '{"endpoint": "hello", "trigger": "IMMEDIATE", "idempotency_key": "hello-1"}'
+    return [
+        FirstStep("Start a worker", "dramatiq actors", has_worker),
+        FirstStep("Register an endpoint", f"{curl}/endpoints -d '{endpoint}'", has_endpoint),
+        FirstStep("Create a job", f"{curl}/jobs -d '{job}'", has_job),
+    ]
