@@ -14,7 +14,7 @@ from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.server import ActorServer
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.network import Network
-from app.catalog.endpoints.actor_endpoints import endpoint_name
+from app.catalog.specs.actor import endpoint_name
 from app.kernel.formats import numbered
 from app.queue.claiming.release import MIN_DEFERRAL_MS
 from app.queue.executions.execution_model import DeliveryError, NotSentError

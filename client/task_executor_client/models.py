@@ -312,7 +312,7 @@ class ActorSpec(TypedDict):
     """Name of the actor."""
     queue: NotRequired[str]
     """Dramatiq queue of the actor."""
-    arguments: NotRequired[Any]
+    arguments: NotRequired[dict[str, Any] | str]
     """An object: keyword arguments; with `args`, `kwargs` and `options` only: a message May contain `{{config.…}}`,
     `{{input.…}}`, `{{secret.…}}`.
     """

@@ -3,8 +3,6 @@
 A changed option makes a new version, as a request does; equal options change nothing and write nothing.
 """
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,24 +11,21 @@ from sqlalchemy import Row
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
+from app.catalog.specs.actor import endpoint_name
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, PreconditionFailedError, TaskExecutorError, UnavailableError
 from app.kernel.sql import statement
 from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
-from schema.job_bounds import MAX_NAME, MAX_PRIORITY
+from schema.job_bounds import MAX_PRIORITY
 from schema.states import EndpointType
 
 REGISTRAR = Actor(name="actors")
 # Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome.
 OUTCOME_MS = 30_000
 DEFAULT_TIME_LIMIT_MS = 600_000
-# The reclaim of stuck attempts reads the time limit of the actor, so no setting bounds it.
-UNBOUNDED_MS = 2 * MAX_TIMEOUT_MS
 
-_PLAIN = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
-_DIGEST_CHARACTERS = 8
 # The code of the actor decides about its retries. This policy is for attempts whose process was lost.
 _POLICY = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms": 1000, "max_delay_ms": 1000}
 
@@ -49,15 +44,6 @@ class RegisteredActors:
 
     endpoints: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-
-
-def endpoint_name(actor: str) -> str:
-    """Return the name of the endpoint of an actor: `send_mail` is `send-mail`; other spellings end with a digest."""
-    if _PLAIN.fullmatch(actor) and len(actor) <= MAX_NAME - _DIGEST_CHARACTERS - 1:
-        return actor.replace("_", "-")
-    digest = hashlib.sha256(actor.encode()).hexdigest()[:_DIGEST_CHARACTERS]
-    words = "-".join(re.findall(r"[a-z0-9]+", actor.lower()))[: MAX_NAME - _DIGEST_CHARACTERS - 1]
-    return "-".join(part for part in (words.strip("-"), digest) if part)
 
 
 def register(database: Database, actors: Sequence[Mapping[str, Any]]) -> RegisteredActors:
@@ -116,11 +102,11 @@ def _store(database: Database, name: str, spec: Mapping[str, Any], options: Mapp
         priority = options.get("priority")
         flow = {"priority": min(max(priority, 0), MAX_PRIORITY)} if isinstance(priority, int) else {}
         try:
-            versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=UNBOUNDED_MS)
+            versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=MAX_TIMEOUT_MS)
         except ConflictError:
             return  # another process has registered it concurrently
         return
     try:
-        versions.replace(database, name, definition, change, stuck_timeout_ms=UNBOUNDED_MS)
+        versions.replace(database, name, definition, change, stuck_timeout_ms=MAX_TIMEOUT_MS)
     except PreconditionFailedError as error:
         raise UnavailableError("The endpoint is being changed concurrently. Retry later.") from error

@@ -21,14 +21,17 @@ from app.catalog.endpoints.live_settings import (
     flow_of,
 )
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedTable
+from app.catalog.specs.actor import endpoint_name
 from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.kernel.errors import (
     ConflictError,
+    Detail,
     InvalidConfigRefError,
     InvalidPayloadSpecRefError,
+    InvalidRequestError,
     UnprocessableError,
 )
 from schema import tables
@@ -208,6 +211,10 @@ def _check(
         secret_names_exist=partial(SECRETS.share, connection),
         stuck_timeout_ms=stuck_timeout_ms,
     )
+    if definition.type is EndpointType.ACTOR and (wanted := endpoint_name(definition.spec["actor"])) != name:
+        # A worker finds the processes of an endpoint by the name of their actor.
+        fault = f"Must be {wanted!r}, the endpoint of the actor {definition.spec['actor']!r}."
+        raise InvalidRequestError.of_faults(Detail(pointer="/name", message=fault))
     if (check := spec_checks.get(definition.type)) is not None:
         check(connection, name, definition.spec, payload_schema)
     return sorted(template.secret_refs)

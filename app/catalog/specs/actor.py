@@ -1,14 +1,17 @@
 """Actors: Dramatiq actors of the user, which processes of the user run (`actors.dispatch.actor`)."""
 
+import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import fields
+from marshmallow import ValidationError, fields
 
 from app.catalog.specs.spec_fields import DescribedValue, milliseconds, soft_milliseconds, templated, text, whole
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import ALL, FieldKind
 from app.kernel.suggestions import StrictSchema
+from schema.job_bounds import MAX_NAME
 
 MAX_LOST = 3
 DEFAULT_TIMEOUT_MS = 630_000
@@ -16,8 +19,24 @@ GRACE_MS = 60_000
 """An attempt counts as stuck this long after its `timeout_ms`, counted from its claim."""
 
 
-def _any_arguments(_value: Any) -> None:
-    """Accept any value: the process of the user reads the rendered arguments."""
+_PLAIN_ACTOR = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_DIGEST_CHARACTERS = 8
+_SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
+_ARGUMENTS_SCHEMA = {"anyOf": [{"type": "object"}, {"type": "string", "pattern": _SOLE_PLACEHOLDER.pattern}]}
+
+
+def endpoint_name(actor: str) -> str:
+    """Return the name of the endpoint of an actor: `send_mail` is `send-mail`; other spellings end with a digest."""
+    if _PLAIN_ACTOR.fullmatch(actor) and len(actor) <= MAX_NAME - _DIGEST_CHARACTERS - 1:
+        return actor.replace("_", "-")
+    digest = hashlib.sha256(actor.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    words = "-".join(re.findall(r"[a-z0-9]+", actor.lower()))[: MAX_NAME - _DIGEST_CHARACTERS - 1]
+    return "-".join(part for part in (words.strip("-"), digest) if part)
+
+
+def _check_arguments(value: Any) -> None:
+    if not isinstance(value, Mapping) and not (isinstance(value, str) and _SOLE_PLACEHOLDER.fullmatch(value)):
+        raise ValidationError("Must be an object, or one {{input}} or {{input.NAME}} placeholder.")
 
 
 def _target(_spec: Mapping[str, Any]) -> str:
@@ -31,8 +50,8 @@ class ActorSpec(StrictSchema):
     queue = text(255, load_default="default", metadata={"description": "Dramatiq queue of the actor"})
     arguments = templated(
         DescribedValue(
-            _any_arguments,
-            {},
+            _check_arguments,
+            _ARGUMENTS_SCHEMA,
             load_default="{{input}}",
             metadata={
                 "description": "an object: keyword arguments; with `args`, `kwargs` and `options` only: a message",

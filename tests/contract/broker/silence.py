@@ -9,7 +9,7 @@ from app.kernel.db import Database
 from schema.states import EndpointType
 from tests import rows
 
-TYPES = sorted(set(EndpointType) - {EndpointType.WORKFLOW})
+TYPES = sorted(set(EndpointType) - {EndpointType.WORKFLOW, EndpointType.ACTOR})
 """Types that deliver to a server."""
 
 

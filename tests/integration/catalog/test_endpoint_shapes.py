@@ -66,6 +66,17 @@ COMPLETE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "soft_timeout_ms": 400,
         },
     ),
+    "ActorSpec": (
+        TRANSPORTS[EndpointType.ACTOR].spec,
+        {
+            "actor": "send_mail",
+            "queue": "mails",
+            "arguments": {"user": "{{input.user}}"},
+            "timeout_ms": 5000,
+            "soft_timeout_ms": 400,
+            "max_lost": 5,
+        },
+    ),
     "RetryPolicySpec": (
         RETRY_POLICY,
         {

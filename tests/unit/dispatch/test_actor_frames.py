@@ -14,7 +14,8 @@ from actors.dispatch.actor_link.outcome import (
     following_jobs,
     result_of,
 )
-from app.catalog.endpoints.actor_endpoints import endpoint_name, spec_of
+from app.catalog.endpoints.actor_endpoints import spec_of
+from app.catalog.specs.actor import endpoint_name
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.inline_bounds import MAX_TIMEOUT_MS
 
