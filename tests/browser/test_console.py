@@ -120,6 +120,14 @@ def test_markup_that_slipped_in_can_do_nothing(tab: Tab, part: str) -> None:
 
 
 def test_keys_open_pages_and_never_act_in_fields(tab: Tab) -> None:
+    tab.page.keyboard.press("?")
+    expect(tab.page.get_by_role("dialog", name="Keys")).to_be_visible()
+    assert tab.violations() == []
+    tab.page.keyboard.press("Escape")
+    expect(tab.page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    tab.page.keyboard.press("/")
+    expect(tab.page.get_by_role("searchbox")).to_be_focused()
+    tab.page.get_by_role("searchbox").blur()
     tab.page.keyboard.press("g")
     tab.page.keyboard.press("w")
     tab.page.wait_for_url("**/console/processes")

@@ -39,10 +39,12 @@ def action(operation: str) -> Callable[[View], View]:
     """Register a view as the action of an operation, such as `POST /workers/<worker_id>/drain`.
 
     The view takes the parts of the path by name, and runs once per form: in one transaction with its idempotency key.
-    It returns Done, or an answer with the form and its faults.
+    It returns Done, or an answer with the form and its faults. All pages may show the form of an action.
     """
 
     def decorate(view: View) -> View:
+        if operation in ACTIONS:
+            raise ValueError(f"{operation} has an action already: {ACTIONS[operation].__module__}")
         ACTIONS[operation] = view
         return view
 

@@ -126,7 +126,7 @@
 
   // --- Keys: single letters, never in fields. `g` and a letter open a page.
 
-  const KEYS = { t: switchTheme, p: pause, "/": () => byId("search")?.focus(), "?": () => byId("keys")?.showModal?.() };
+  const KEYS = { t: switchTheme, p: pause, "/": () => byId("find")?.focus(), "?": () => byId("keys")?.showModal?.() };
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") all("details.menu[open]").forEach((menu) => (menu.open = false));
@@ -166,6 +166,7 @@
     theme.hidden = false;
     theme.addEventListener("click", switchTheme);
   }
+  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   listen();
   setInterval(beat, 1000);
   document.addEventListener("visibilitychange", follow);
