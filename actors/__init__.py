@@ -110,12 +110,15 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
         return None
     from actors.dispatch.actor_link.server import ActorService  # noqa: PLC0415 - few workers need it
     from app.catalog.endpoints.actor_endpoints import register  # noqa: PLC0415
+    from app.queue.jobs.actor_schedules import ActorSchedules  # noqa: PLC0415
+    from app.queue.jobs.following_jobs import Placing  # noqa: PLC0415
 
+    placing = Placing(process.settings.shards, process.settings.look_ahead_ms)
     return ActorService(
         directory=Path(settings.actors_listen),
         worker_id=process.worker_id,
         processes=process.listen_to_actors(),
-        register=partial(register, process.database),
+        register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
     )
 

@@ -236,11 +236,12 @@ def _read_options(broker: Broker, actor: Any) -> dict[str, Any]:
     """Return time limit and bounds of an actor; the limit of the middleware is that of actors without one."""
     default = next((each.time_limit for each in broker.middleware if hasattr(each, "time_limit")), None)
     limit = actor.options.get("time_limit", default)
-    given = {"time_limit": limit if isinstance(limit, (int, float)) else None}
+    given: dict[str, Any] = {"time_limit": limit if isinstance(limit, (int, float)) else None}
     if (soft := actor.options.get("soft_time_limit_ms")) is not None:
         given["soft_timeout_ms"] = soft
-    if (lost := actor.options.get("max_lost")) is not None:
-        given["max_lost"] = lost
+    for name in ("cron", "max_lost", "timezone"):
+        if (value := actor.options.get(name)) is not None:
+            given[name] = value
     return given
 
 

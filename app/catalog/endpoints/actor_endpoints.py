@@ -4,8 +4,9 @@ A changed option makes a new version, as a request does; equal options change no
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Row
 
@@ -15,7 +16,7 @@ from app.catalog.specs.actor import endpoint_name
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.kernel.errors import ConflictError, PreconditionFailedError, TaskExecutorError, UnavailableError
+from app.kernel.errors import ConflictError, TaskExecutorError, UnavailableError
 from app.kernel.sql import statement
 from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
 from schema.job_bounds import MAX_PRIORITY
@@ -25,6 +26,7 @@ REGISTRAR = Actor(name="actors")
 # Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome.
 OUTCOME_MS = 30_000
 DEFAULT_TIME_LIMIT_MS = 600_000
+OPTIONS = ("max_lost", "soft_timeout_ms", "cron", "timezone")
 
 # The code of the actor decides about its retries. This policy is for attempts whose process was lost.
 _POLICY = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms": 1000, "max_delay_ms": 1000}
@@ -46,7 +48,19 @@ class RegisteredActors:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def register(database: Database, actors: Sequence[Mapping[str, Any]]) -> RegisteredActors:
+class Schedules(Protocol):
+    """Repeating jobs of actors with the option `cron`."""
+
+    def end(self, endpoint: str, cron: str, timezone: str) -> None:
+        """Retire the job of an earlier schedule."""
+
+    def keep(self, endpoint: str, cron: str, timezone: str) -> None:
+        """Create the job of a schedule unless it exists; raises InvalidCronError."""
+
+
+def register(
+    database: Database, actors: Sequence[Mapping[str, Any]], schedules: Schedules | None = None
+) -> RegisteredActors:
     """Register actors, each with its `name`, `queue`, and `options` of Dramatiq; one refused actor stops no other.
 
     Raises UnavailableError.
@@ -57,7 +71,7 @@ def register(database: Database, actors: Sequence[Mapping[str, Any]]) -> Registe
     for each in actors:
         actor = str(each.get("name"))
         try:
-            _register(database, actor, names[actor], each, known.get(names[actor]))
+            _register(database, names[actor], each, known.get(names[actor]), schedules)
         except UnavailableError:
             raise
         except TaskExecutorError as error:
@@ -68,45 +82,67 @@ def register(database: Database, actors: Sequence[Mapping[str, Any]]) -> Registe
 
 
 def spec_of(actor: str, queue: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of an actor with Dramatiq's options `time_limit` and `max_lost`, in milliseconds."""
+    """Return the spec of an actor with Dramatiq's option `time_limit`, in milliseconds, and the options of OPTIONS."""
     limit = options.get("time_limit", DEFAULT_TIME_LIMIT_MS)
     timeout = MAX_TIMEOUT_MS if not _is_number(limit) else min(int(limit) + OUTCOME_MS, MAX_TIMEOUT_MS)
     spec: dict[str, Any] = {"actor": actor, "queue": queue, "timeout_ms": max(1, timeout)}
-    return spec | {name: options[name] for name in ("max_lost", "soft_timeout_ms") if options.get(name) is not None}
+    return spec | {name: options[name] for name in OPTIONS if options.get(name) is not None}
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value < MAX_TIMEOUT_MS
 
 
-def _register(database: Database, actor: str, name: str, given: Mapping[str, Any], known: Row[Any] | None) -> None:
-    spec = spec_of(actor, str(given.get("queue") or "default"), given.get("options") or {})
-    if known is not None:
-        if known.endpoint_type != EndpointType.ACTOR or known.spec.get("actor") != actor:
+def _register(
+    database: Database, name: str, given: Mapping[str, Any], known: Row[Any] | None, schedules: Schedules | None
+) -> None:
+    actor, options = str(given.get("name")), given.get("options") or {}
+    spec = spec_of(actor, str(given.get("queue") or "default"), options)
+    if known is None:
+        _create(database, name, spec, options)
+    else:
+        before = known.spec if isinstance(known.spec, dict) else {}
+        if known.endpoint_type != EndpointType.ACTOR or before.get("actor") != actor:
             raise ConflictError(
                 f"The endpoint {name!r} exists and is not the actor {actor!r}. Give the actor another `actor_name`."
             )
-        # Fields that a request has added stay.
-        spec = {**known.spec, **spec}
-        if spec == known.spec:
-            return
-    _store(database, name, spec, given.get("options") or {}, is_new=known is None)
+        if schedules is not None and (old := _schedule_of(before)) is not None and old != _schedule_of(spec):
+            schedules.end(name, *old)
+        # A field that a request has added stays.
+        spec = {option: value for option, value in before.items() if option not in OPTIONS} | spec
+        if spec != before:
+            _replace(database, name, spec)
+    if schedules is not None and (schedule := _schedule_of(spec)) is not None:
+        schedules.keep(name, *schedule)
 
 
-def _store(database: Database, name: str, spec: Mapping[str, Any], options: Mapping[str, Any], *, is_new: bool) -> None:
+def _schedule_of(spec: Mapping[str, Any]) -> tuple[str, str] | None:
+    cron = spec.get("cron")
+    return None if cron is None else (str(cron), str(spec.get("timezone") or "UTC"))
+
+
+def _create(database: Database, name: str, spec: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     definition = EndpointDefinition(
         type=EndpointType.ACTOR, payload_spec=None, config=None, spec=spec, retry_policy=_POLICY
     )
+    priority = options.get("priority")
+    flow = {"priority": min(max(priority, 0), MAX_PRIORITY)} if isinstance(priority, int) else {}
     change = AuditedChange(REGISTRAR)
-    if is_new:
-        priority = options.get("priority")
-        flow = {"priority": min(max(priority, 0), MAX_PRIORITY)} if isinstance(priority, int) else {}
-        try:
-            versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=MAX_TIMEOUT_MS)
-        except ConflictError:
-            return  # another process has registered it concurrently
-        return
-    try:
-        versions.replace(database, name, definition, change, stuck_timeout_ms=MAX_TIMEOUT_MS)
-    except PreconditionFailedError as error:
-        raise UnavailableError("The endpoint is being changed concurrently. Retry later.") from error
+    # A ConflictError: another process has registered it concurrently.
+    with suppress(ConflictError):
+        versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=MAX_TIMEOUT_MS)
+
+
+def _replace(database: Database, name: str, spec: Mapping[str, Any]) -> None:
+    """Make a new version; everything beside the spec stays, since requests change it."""
+    endpoint = versions.get(database, name)
+    definition = EndpointDefinition(
+        type=EndpointType.ACTOR,
+        payload_spec=endpoint.payload_spec,
+        config=endpoint.config,
+        spec=spec,
+        retry_policy=endpoint.retry_policy,
+        keep_response=endpoint.keep_response,
+        callbacks=endpoint.callbacks,
+    )
+    versions.replace(database, name, definition, AuditedChange(REGISTRAR), stuck_timeout_ms=MAX_TIMEOUT_MS)

@@ -88,7 +88,7 @@ def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Path 
 def _check_placeholders(event: CallbackEvent, target: Row[Any]) -> None:
     """Refuse an endpoint whose templates need a field that no outcome has: every delivery would fail."""
     for needed in compile_spec(EndpointType(target.endpoint_type), target.spec).placeholders:
-        if needed.namespace == "input" and needed.path[0] not in FIELDS:
+        if needed.namespace == "input" and needed.path and needed.path[0] not in FIELDS:
             raise _refused(
                 event,
                 f"The endpoint {target.name!r} needs {needed} at {needed.pointer}, which no outcome has. "

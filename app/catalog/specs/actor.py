@@ -69,6 +69,8 @@ class ActorSpec(StrictSchema):
         load_default=MAX_LOST,
         metadata={"description": "the execution fails with WORKER_LOST once so many attempts have lost their process"},
     )
+    cron = text(200, metadata={"description": "schedule that the process has registered", "example": "0 9 * * *"})
+    timezone = text(100, metadata={"description": "time zone of `cron`", "example": "Europe/Berlin"})
 
 
 class ActorOutput(Outcome):

@@ -152,3 +152,12 @@ def test_message_of_an_unknown_actor_is_refused(running: User, tasks: Any) -> No
     message = tasks.note.message("x").copy(actor_name="nowhere")
     with pytest.raises(UnknownActorError, match="no endpoint named 'nowhere'"):
         tasks.broker.enqueue(message)
+
+
+def test_cron_of_an_actor_runs_it(running: User, tasks: Any, database: Database) -> None:
+    """The job exists by the registration alone; a run of it at once takes the place of its next tick."""
+    found = text("SELECT job_id, cron_timezone FROM jobs WHERE endpoint = 'report' AND cron_expression = '0 9 * * *'")
+    (job,) = eventually(lambda: database.fetch(found), what="the job")
+    assert job.cron_timezone == "Europe/Berlin"
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = now() WHERE job_id = :job_id"), {"job_id": job.job_id})
+    eventually(lambda: running.lines() == ["report"])

@@ -84,6 +84,11 @@ def kill(word: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@dramatiq.actor(cron="0 9 * * *", timezone="Europe/Berlin")
+def report() -> None:
+    write("report")
+
+
 @dramatiq.actor(queue_name="Other.Queue", priority=10)
 def other(word: str) -> None:
     write("other", word)

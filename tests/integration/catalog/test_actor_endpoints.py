@@ -1,8 +1,12 @@
 """Endpoints of actors: by requests, and by the registration of processes."""
 
+from sqlalchemy import text
+
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.db import Database
+from app.queue.jobs.actor_schedules import ActorSchedules
+from app.queue.jobs.following_jobs import Placing
 from tests.integration.client import Api
 
 ACTOR = {"name": "send_mail", "queue": "mails", "options": {"time_limit": 1_000, "priority": 118}}
@@ -36,3 +40,44 @@ def test_taken_name_refuses_one_actor_and_no_other(api: Api, database: Database)
     assert found.endpoints == {"other": "other"}
     assert "another `actor_name`" in found.refused["send_mail"]
     assert "max_lost" in found.refused["bad"]
+
+
+def test_changed_options_keep_what_requests_have_set(api: Api, database: Database) -> None:
+    register(database, [ACTOR, {"name": "other"}])
+    body = {"type": "ACTOR", "spec": {"actor": "send_mail", "arguments": {"a": "{{input.a}}"}}}
+    changed = {**body, "callbacks": {"on_failure": "other"}, "retry_policy": {"max_attempts": 7}}
+    assert api.put("/endpoints/send-mail", changed).status_code == 200
+    register(database, [{**ACTOR, "options": {"max_lost": 5}}])
+    endpoint = versions.get(database, "send-mail")
+    assert (endpoint.spec["max_lost"], endpoint.spec["arguments"]) == (5, {"a": "{{input.a}}"})
+    assert endpoint.callbacks == {"on_failure": "other"}
+    assert (endpoint.retry_policy or {})["max_attempts"] == 7
+    register(database, [ACTOR])
+    assert "max_lost" not in versions.get(database, "send-mail").spec
+
+
+def schedules_of(database: Database) -> list[tuple[str, str, str]]:
+    found = text("SELECT cron_expression, cron_timezone, status FROM jobs ORDER BY created_at, job_id")
+    return [tuple(row) for row in database.fetch(found)]
+
+
+def test_cron_of_an_actor_is_a_job_that_follows_the_code(database: Database) -> None:
+    schedules = ActorSchedules(database, Placing(1, 5_000))
+    daily = {"name": "report", "options": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}}
+    hourly = {"name": "report", "options": {"cron": "0 * * * *"}}
+    for _ in range(2):
+        assert register(database, [daily], schedules).refused == {}
+    assert schedules_of(database) == [("0 9 * * *", "Europe/Berlin", "ACTIVE")]
+    register(database, [hourly], schedules)
+    before = ("0 9 * * *", "Europe/Berlin", "RETIRED")
+    assert schedules_of(database) == [before, ("0 * * * *", "UTC", "ACTIVE")]
+    register(database, [daily], schedules)
+    assert schedules_of(database)[1:] == [("0 * * * *", "UTC", "RETIRED"), ("0 9 * * *", "Europe/Berlin", "ACTIVE")]
+    register(database, [{"name": "report"}], schedules)
+    assert {status for _, _, status in schedules_of(database)} == {"RETIRED"}
+
+
+def test_invalid_cron_refuses_its_actor(database: Database) -> None:
+    schedules = ActorSchedules(database, Placing(1, 5_000))
+    found = register(database, [{"name": "report", "options": {"cron": "gibberish"}}], schedules)
+    assert "gibberish" in found.refused["report"]

@@ -75,6 +75,8 @@ COMPLETE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "timeout_ms": 5000,
             "soft_timeout_ms": 400,
             "max_lost": 5,
+            "cron": "0 9 * * *",
+            "timezone": "Europe/Berlin",
         },
     ),
     "RetryPolicySpec": (
