@@ -4,6 +4,9 @@ from app.console.http.console_page import ConsolePage
 from app.console.pages import (
     activity_page,
     catalogue_page,
+    endpoint_page,
+    endpoints_page,
+    history_page,
     instant_page,
     keys_page,
     notification_rule_page,
@@ -18,6 +21,10 @@ from app.console.pages import (
 
 PAGES: tuple[ConsolePage, ...] = (
     overview_page.page,
+    history_page.page,
+    endpoints_page.page,
+    endpoint_page.page,
+    endpoint_page.edit_page,
     processes_page.page,
     workflows_page.page,
     workflow_page.page,

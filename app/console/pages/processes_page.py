@@ -1,16 +1,23 @@
-"""Processes: workers, and their drain. The example of app/console/README.md."""
+"""Processes: workers and their drain, queues and their pause, breakers, schedulers and web processes."""
 
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import change, query
+from app.features.breakers import api as breakers_api
+from app.features.breakers import store as breakers_store
 from app.features.control import store
+from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
+from app.features.queues import api as queues_api
+from app.features.queues import store as queues_store
 from app.kernel.db.paging import PageRequest
 from app.kernel.processes import worker_commands
+from app.kernel.processes.process_heartbeat import ProcessKind
 from app.kernel.processes.worker_commands import CommandKind
 from app.web.services import services
+from schema.states import BreakerState
 
-MAX_WORKERS = 100
+MAX_WORKERS, MAX_BREAKERS = 100, 100
 
 page = ConsolePage("processes", "/processes", "Processes", reads="GET /workers", nav="Processes", shortcut="w")
 
@@ -27,8 +34,52 @@ def workers() -> Values:
     }
 
 
+@page.region("queues", reads="GET /queues", live="flow workers")
+def queues() -> Values:
+    """Read the queues: pauses of this moment, counts of the last two seconds."""
+    found = shared_figures().service().statistics
+    return {
+        "queues": found.queues,
+        "paused": queues_store.paused(services().database),
+        "left_out": found.queues_left_out,
+        "most": queues_store.MAX_DUE,
+    }
+
+
+@page.region("breakers", reads="GET /breakers", live="breakers")
+def breakers() -> Values:
+    """Read the breakers, open ones first."""
+    found = breakers_store.page(services().database, None, PageRequest(MAX_BREAKERS)).items
+    return {"breakers": sorted(found, key=lambda each: each["state"] is BreakerState.CLOSED)}
+
+
+@page.region("others", reads="GET /processes")
+def others() -> Values:
+    """Read the schedulers and web processes."""
+    found = store.processes(services().database)
+    return {"processes": [each for each in found if each.kind is not ProcessKind.WORKER]}
+
+
 @action("POST /workers/<worker_id>/drain")
 def drain(worker_id: str) -> Done:
     """Drain a worker."""
     worker_commands.ask(services().database, worker_id, CommandKind.DRAIN, change())
     return Done(f"Asked worker {worker_id} to drain.")
+
+
+@action("POST /queues/<queue>/pause")
+def pause_queue(queue: str) -> Done:
+    queues_api.pause(queue)
+    return Done(f"Paused queue {queue}: running deliveries end, and nothing new is claimed.")
+
+
+@action("POST /queues/<queue>/resume")
+def resume_queue(queue: str) -> Done:
+    queues_api.resume(queue)
+    return Done(f"Resumed queue {queue}.")
+
+
+@action("POST /breakers/<target>/close")
+def close_breaker(target: str) -> Done:
+    breakers_api.close(target)
+    return Done(f"Closed the breaker of {target}. Deliveries go out within a second.")

@@ -9,7 +9,7 @@ from schema.rollup_bounds import LATE_MS, TOOK_MS
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 COLUMNS = 72
-_STEPS = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 43_200, 86_400)
+STEPS_OF_CHARTS = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 43_200, 86_400)
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 NONE = "-"
 
@@ -28,7 +28,7 @@ class Line:
 
 def step_of(length: timedelta, age: timedelta) -> int:
     """Return the step with which a period fits into COLUMNS."""
-    return chosen_step(length, age, points=COLUMNS, ladder=_STEPS)
+    return chosen_step(length, age, points=COLUMNS, ladder=STEPS_OF_CHARTS)
 
 
 def blocks(values: Values) -> str:

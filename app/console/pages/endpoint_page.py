@@ -1,0 +1,148 @@
+"""One endpoint: its deliveries, limits, breakers, versions with their differences, and uses."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from flask import Response, current_app
+from marshmallow import ValidationError
+
+from app.catalog import uses
+from app.catalog.endpoints import live_settings, version_history, versions
+from app.catalog.endpoints.version_history import EndpointVersion
+from app.console.http.actions import Done, action
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import change, form, query
+from app.console.http.page_rendering import to
+from app.console.pages.history_page import RANGES, chart_values, last
+from app.console.views.difference import differences
+from app.console.views.json_text import shown_json
+from app.features.breakers import store as breakers
+from app.features.limits import api as limits_api
+from app.kernel.db.paging import PageRequest
+from app.kernel.formats import marshmallow_faults
+from app.web.catalog import endpoints_api
+from app.web.catalog.endpoints_api import FlowSchema
+from app.web.services import services, wake
+
+MAX_VERSIONS = 50
+_NEW_JOB = "new_job"  # the page with the form of a job; another feature of the console
+_OWN = ("version", "name", "actor", "created_at")
+
+page = ConsolePage("endpoint", "/endpoints/<name>", "Endpoint", reads="GET /endpoints/<name>", under="endpoints")
+edit_page = ConsolePage(
+    "endpoint_flow", "/endpoints/<name>/flow", "Limits and queue", reads="PATCH /endpoints/<name>", under="endpoints"
+)
+
+
+@page.show
+def show(name: str) -> Values:
+    """Read the endpoint; raises EndpointNotFoundError."""
+    has_form = f"console.{_NEW_JOB}" in current_app.view_functions
+    return {
+        "title": name,
+        "endpoint": versions.get(services().database, name),
+        "ranges": RANGES,
+        "last": last(),
+        "new_job": to(_NEW_JOB, endpoint=name) if has_form else "",
+    }
+
+
+@page.region("now", reads="GET /stats/history", live="rollups")
+def now_(name: str) -> Values:
+    return chart_values(name)
+
+
+@page.region("flow", live="flow breakers")
+def flow(name: str) -> Values:
+    """Read the state of the limits, and the breakers that are not closed."""
+    return {
+        "endpoint": versions.get(services().database, name),
+        "limits": limits_api.limits({}, name),
+        "breakers": breakers.of_endpoint(services().database, name),
+        "shown_json": shown_json,
+    }
+
+
+@page.region("versions", reads="GET /endpoints/<name>/versions", live="catalogue")
+def versions_(name: str) -> Values:
+    """Read the newest versions, and compare the two versions of the address, or the newest two."""
+    found = version_history.page_of_versions(services().database, name, PageRequest(MAX_VERSIONS)).items
+    numbers = [str(each.version) for each in found]
+    old = query().choice("old", numbers, numbers[min(1, len(numbers) - 1)])
+    new = query().choice("new", numbers, numbers[0])
+    by_number = {str(each.version): each for each in found}
+    return {
+        "versions": found,
+        "numbers": numbers,
+        "old": old,
+        "new": new,
+        "changed": differences(_definition(by_number[old]), _definition(by_number[new])),
+        "definition": shown_json(_definition(by_number[new])),
+    }
+
+
+@page.region("uses", reads="GET /endpoints/<name>/uses", live="catalogue")
+def uses_(name: str) -> Values:
+    return {"uses": [each for each in uses.of_endpoint(services().database, name).uses if each.count]}
+
+
+@edit_page.show
+def edit(name: str) -> Values:
+    endpoint = versions.get(services().database, name)
+    given = {each: getattr(endpoint, each) for each in ("queue", "priority", "limits", "breaker")}
+    return {"title": f"{name}: limits and queue", "endpoint": endpoint, "given": _written(given), "faults": []}
+
+
+@action("POST /endpoints/<name>/pause")
+def pause(name: str) -> Done:
+    wake(live_settings.set_pause(services().database, name, change(), paused=True).queue_in_effect)
+    return Done(f"Paused {name}: running attempts end, and its other executions wait.")
+
+
+@action("POST /endpoints/<name>/resume")
+def resume(name: str) -> Done:
+    wake(live_settings.set_pause(services().database, name, change(), paused=False).queue_in_effect)
+    return Done(f"Resumed {name}.")
+
+
+@action("PATCH /endpoints/<name>")
+def change_flow(name: str) -> "Done | Response":
+    """Change the live settings, or show the form again with its faults."""
+    given = {each: form().text(each, longest=10_000) for each in ("queue", "priority", "limits", "breaker")}
+    body, faults = _parsed(given)
+    if faults:
+        endpoint = versions.get(services().database, name)
+        values = {"title": f"{name}: limits and queue", "endpoint": endpoint, "given": given, "faults": faults}
+        return edit_page.answer({"name": name}, values, 422)
+    changed = live_settings.change_flow(services().database, name, endpoints_api.flow_of(body), change())
+    wake(changed.queue_in_effect)
+    return Done(
+        f"Changed {name}. Limits apply within a second, the queue to new executions.", to("endpoint", name=name)
+    )
+
+
+def _parsed(given: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Parse the fields of the form as the API parses its body; an empty field removes a setting."""
+    body: dict[str, Any] = {"queue": given["queue"] or None}
+    for field in ("priority", "limits", "breaker"):
+        try:
+            body[field] = json.loads(given[field]) if given[field] else None
+        except (ValueError, RecursionError):
+            return {}, [f"{field}: Must be JSON."]
+    try:
+        return FlowSchema().load(body), []
+    except ValidationError as error:
+        return {}, [f"{'/'.join(path)}: {message}" for path, message in marshmallow_faults(error.messages)]
+
+
+def _written(given: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: "" if value is None else value if name == "queue" else json.dumps(value, indent=2)
+        for name, value in given.items()
+    }
+
+
+def _definition(version: EndpointVersion) -> dict[str, Any]:
+    return {name: value for name, value in asdict(version).items() if name not in _OWN}

@@ -1,0 +1,78 @@
+// Charts: draws the values of each [data-chart] with uPlot; the table below has the same values.
+(() => {
+  "use strict";
+
+  const HEIGHT = 180;
+  const drawn = new Map(); // by id of the plot: the chart and its data
+  // A canvas needs a resolved colour, and variables with light-dark() resolve on elements only.
+  function resolved(name) {
+    const probe = document.querySelector(".legend .key") || document.body;
+    const before = probe.style.color;
+    probe.style.color = `var(${name})`;
+    const found = getComputedStyle(probe).color;
+    probe.style.color = before;
+    return found;
+  }
+
+  const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "min"], [1000, "s"], [1, "ms"]];
+  function duration(ms) {
+    if (ms === 0) return "0";
+    const [size, unit] = UNITS.find(([size]) => ms >= size) || UNITS[4];
+    return `${+(ms / size).toFixed(1)} ${unit}`;
+  }
+  const shown = (value, unit) => (value == null ? "–" : unit === "ms" ? `≤ ${duration(value)}` : value.toLocaleString("en"));
+  const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 16);
+  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
+  const DECADES = [1, 10, 100, 1000, 10000, 60000, 600000, 3600000];
+
+  function options(plot, data) {
+    const axis = { stroke: resolved("--soft"), grid: { stroke: resolved("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const isTime = data.unit === "ms";
+    const isLong = data.at.at(-1) - data.at[0] > 2 * 86400;
+    return {
+      width: plot.clientWidth || 400,
+      height: HEIGHT,
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
+      cursor: { y: false, drag: { x: false } },
+      legend: { show: false },
+      scales: { x: { time: true }, y: isTime ? { distr: 3, log: 10 } : { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1e-3)] } },
+      axes: [{ ...axis, size: 26, values: (_chart, values) => values.map(isLong ? day : clock) }, { ...axis, size: 62, ...(isTime ? { splits: (_chart, _axis, low, high) => DECADES.filter((ms) => ms >= low && ms <= high) } : {}), values: (_chart, values) => values.map((value) => (value == null ? "" : isTime ? duration(value) : value.toLocaleString("en"))) }],
+      series: [{}, ...data.lines.map((line) => ({ label: line.label, stroke: resolved(`--${line.tone}`), width: 1.75, points: { show: false }, spanGaps: false }))],
+      hooks: { setCursor: [(chart) => tell(plot, data, chart.cursor.idx)] },
+    };
+  }
+
+  function tell(plot, data, index) {
+    const tip = plot.querySelector(".chart-tip");
+    if (!tip) return;
+    const parts = data.lines.map((line) => `${line.label} ${shown(line.values[index], data.unit)}`);
+    tip.textContent = index == null ? "" : `${clock(data.at[index])} UTC · ${parts.join(" · ")}`;
+  }
+
+  function draw(box) {
+    const plot = box.firstElementChild;
+    const known = drawn.get(plot.id);
+    if (known && known.text === box.dataset.chart && known.plot === plot) return;
+    known?.chart.destroy();
+    plot.textContent = "";
+    const data = JSON.parse(box.dataset.chart);
+    // A logarithmic axis has no zero.
+    const values = data.lines.map((line) => line.values.map((value) => (data.unit === "ms" && value === 0 ? 1 : value)));
+    const chart = new uPlot(options(plot, data), [data.at, ...values], plot);
+    const tip = document.createElement("p");
+    tip.className = "chart-tip";
+    tip.setAttribute("aria-hidden", "true");
+    plot.append(tip);
+    drawn.set(plot.id, { chart, plot, text: box.dataset.chart });
+  }
+
+  const all = () => document.querySelectorAll("[data-chart]").forEach(draw);
+  all();
+  document.addEventListener("htmx:after:swap", all);
+  addEventListener("resize", () => drawn.forEach(({ chart, plot }) => chart.setSize({ width: plot.clientWidth, height: HEIGHT })));
+  document.getElementById("theme")?.addEventListener("click", () => {
+    drawn.forEach(({ chart }) => chart.destroy());
+    drawn.clear();
+    all();
+  });
+})();
