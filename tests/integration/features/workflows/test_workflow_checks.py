@@ -53,7 +53,7 @@ def test_missed_end_is_found_and_repaired(registered: Api, cli: Cli, database: D
 
 def test_end_that_no_step_reports_is_found_and_repaired(registered: Api, cli: Cli, database: Database) -> None:
     workflow_id = running(database)
-    flows.handle(database, flows.end(database, flows.claims(database)))
+    flows.settle(database, flows.end(database, flows.claims(database)))
     assert doctor_findings(cli, expect=0) == {}
     database.fetch(text(f"UPDATE workflow_nodes SET ended_at = {EARLIER} WHERE ended_at IS NOT NULL"))
     assert [*doctor_findings(cli, "--fix", "--yes", expect=0)] == ["1 node is not reported to the nodes behind"]
