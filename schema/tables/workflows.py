@@ -137,7 +137,8 @@ workflow_nodes = table(
         "chk_workflow_nodes_ended",
         "(state IN ('SUCCEEDED', 'FAILED', 'CANCELLED', 'SKIPPED')) = (ended_at IS NOT NULL)",
     ),
-    index("uq_workflow_nodes_name", "workflow_id, name", unique=True, where="item = 0"),
+    # Reads by numbers cannot use it: with few statistics, the planner would read the whole workflow for each node.
+    index("uq_workflow_nodes_named", "workflow_id, name", unique=True, where="item = 0 AND name IS NOT NULL"),
     index("uq_workflow_nodes_execution", "execution_id", unique=True),
     # Nearly empty: the work that is left for a step.
     index("idx_workflow_nodes_reporting", _KEY, where="reported_to IS NOT NULL"),
@@ -161,7 +162,8 @@ workflow_edges = table(
     word("workflow_id", key=True),
     count("parent", key=True),
     count("child", key=True),
-    index("idx_workflow_edges_child", "workflow_id, child, parent"),
+    # All edges; reads of the children of a node cannot use it, as above.
+    index("idx_workflow_edges_to", "workflow_id, child, parent", where="child > 1"),
 )
 
 # Changes of the status of workflows.

@@ -41,7 +41,7 @@ NODE = statement(
     "workflows.node",
     """
     SELECT {columns}, {compensation}, n.definition, {kind} FROM workflow_nodes AS n
-     WHERE n.workflow_id = :workflow_id AND n.name = :name AND n.item = 0
+     WHERE n.workflow_id = :workflow_id AND n.name = :name AND n.item = 0 AND n.name IS NOT NULL
     """,
     columns=_COLUMNS,
     compensation=_COMPENSATION,
@@ -52,7 +52,7 @@ NEIGHBOURS = statement(
     """
     (SELECT 'parent' AS side, n.name, n.node FROM workflow_edges AS e
        JOIN workflow_nodes AS n ON n.workflow_id = e.workflow_id AND n.node = e.parent AND n.item = 0
-      WHERE e.workflow_id = :workflow_id AND e.child = :node)
+      WHERE e.workflow_id = :workflow_id AND e.child = :node AND e.child > 1)
     UNION ALL
     (SELECT 'child', n.name, n.node FROM workflow_edges AS e
        JOIN workflow_nodes AS n ON n.workflow_id = e.workflow_id AND n.node = e.child AND n.item = 0

@@ -41,7 +41,8 @@ WRITE = statement(
        SET state = u.state, reason = u.reason, message = u.message, job_id = u.job_id, execution_id = u.execution_id,
            open_parents = u.open_parents, failed_parents = u.failed_parents,
            items = u.items, items_made = u.items_made, items_open = u.items_open, items_failed = u.items_failed,
-           ready_at = CASE WHEN u.state = 'READY' OR n.state = 'WAITING' THEN now() ELSE n.ready_at END,
+           ready_at = CASE WHEN u.state = 'READY' OR n.state = 'WAITING' AND u.state NOT IN ('WAITING', 'SKIPPED')
+                           THEN now() ELSE n.ready_at END,
            started_at = CASE WHEN u.state IN ('EXPANDING', 'RUNNING') THEN COALESCE(n.started_at, now())
                              ELSE n.started_at END,
            ended_at = CASE WHEN u.state IN {ended} THEN now() END,

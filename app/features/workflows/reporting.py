@@ -5,7 +5,6 @@ the report. Children that may start now are left to the start of nodes in the sa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -13,10 +12,10 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.features.workflows import item_rules, node_rows
-from app.features.workflows.model import STEP, NodeStart, decide, went_well
+from app.features.workflows.model import STEP, went_well
 from app.features.workflows.step import StepOvertakenError, WorkflowStep
 from app.kernel.sql import statement
-from schema.states import NodeState, OnFailure, RunIf, WorkflowReason
+from schema.states import NodeState, OnFailure, WorkflowReason
 
 REPORTING = statement(
     "workflow_nodes.reporting",
@@ -31,31 +30,13 @@ REPORTING = statement(
 EDGES = statement(
     "workflow_edges.next",
     """
-    WITH next AS MATERIALIZED (
-      SELECT p.parent, e.child
-        FROM unnest(CAST(:parents AS BIGINT[]), CAST(:reported AS BIGINT[])) AS p (parent, reported_to)
-       CROSS JOIN LATERAL (
-         SELECT child FROM workflow_edges
-          WHERE workflow_id = :workflow_id AND parent = p.parent AND child > p.reported_to
-          ORDER BY child LIMIT :limit) AS e
-       ORDER BY p.parent, e.child LIMIT :limit)
-    SELECT next.parent, next.child, n.open_parents, n.failed_parents, n.definition->>'run_if' AS run_if
-      FROM next JOIN workflow_nodes AS n ON n.workflow_id = :workflow_id AND n.node = next.child AND n.item = 0
-     ORDER BY next.parent, next.child
-    """,
-)
-CHILDREN = statement(
-    "workflow_nodes.take_reports",
-    """
-    UPDATE workflow_nodes AS n
-       SET open_parents = u.open_parents, failed_parents = u.failed_parents, state = u.state, reason = u.reason,
-           ended_at = CASE WHEN u.state = 'SKIPPED' THEN now() END,
-           reported_to = CASE WHEN u.state = 'SKIPPED' THEN 0 END
-      FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:open_parents AS BIGINT[]), CAST(:failed_parents AS BIGINT[]),
-                  CAST(:states AS TEXT[]), CAST(:reasons AS TEXT[]))
-           AS u (node, open_parents, failed_parents, state, reason)
-     WHERE n.workflow_id = :workflow_id AND n.node = ANY (CAST(:nodes AS BIGINT[])) AND n.item = 0
-       AND n.node = u.node AND n.state = 'WAITING'
+    SELECT p.parent, e.child
+      FROM unnest(CAST(:parents AS BIGINT[]), CAST(:reported AS BIGINT[])) AS p (parent, reported_to)
+     CROSS JOIN LATERAL (
+       SELECT child FROM workflow_edges
+        WHERE workflow_id = :workflow_id AND parent = p.parent AND child > p.reported_to
+        ORDER BY child LIMIT :limit) AS e
+     ORDER BY p.parent, e.child LIMIT :limit
     """,
 )
 REPORTED = statement(
@@ -71,16 +52,6 @@ REPORTED = statement(
     """,
 )
 _FAILED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
-_WAITING = NodeStart(NodeState.WAITING)
-
-
-@dataclass(slots=True)
-class _Child:
-    """A child of reporting nodes: its counts after their reports."""
-
-    run_if: RunIf
-    open_parents: int
-    failed_parents: int
 
 
 def report(connection: Connection, step: WorkflowStep) -> None:
@@ -166,34 +137,22 @@ def _count(step: WorkflowStep, row: Row[Any]) -> None:
 def _report_to_children(
     connection: Connection, step: WorkflowStep, nodes: Sequence[Row[Any]], edges: Sequence[Row[Any]]
 ) -> None:
-    if not edges:
-        return
     failed = {row.node for row in nodes if not went_well(NodeState(row.state), row.reason)}
-    children: dict[int, _Child] = {}
+    # Not joined to the edges: with few statistics, the planner would read all nodes for each edge.
+    children = {node.node: node for node in node_rows.read(connection, step.workflow_id, {row.child for row in edges})}
     for edge in edges:
-        child = children.setdefault(edge.child, _Child(RunIf(edge.run_if), edge.open_parents, edge.failed_parents))
+        child = children[edge.child]
         child.open_parents -= 1
         child.failed_parents += edge.parent in failed
     if any(child.open_parents < 0 for child in children.values()):
         raise StepOvertakenError  # another step has counted these reports, although this step holds the lock
-    others = []
-    for node, child in sorted(children.items()):
-        start = _WAITING if child.open_parents else decide(child.run_if, child.failed_parents, step.reason)
-        if start.state is NodeState.READY:
-            step.ready[node] = child.failed_parents
-        else:
-            others.append((node, child, start))
-    if not others:
-        return
-    params = {
-        "workflow_id": step.workflow_id,
-        "nodes": [node for node, _, _ in others],
-        "open_parents": [child.open_parents for _, child, _ in others],
-        "failed_parents": [child.failed_parents for _, child, _ in others],
-        "states": [start.state.value for _, _, start in others],
-        "reasons": [start.reason and start.reason.value for _, _, start in others],
-    }
-    connection.execute(CHILDREN, params)
+    waiting = [child for child in children.values() if child.state is NodeState.WAITING]
+    for child in waiting:
+        if not child.open_parents:
+            start = child.decision(step.reason)
+            child.state, child.reason = start.state, start.reason
+    step.ready = [child for child in waiting if child.state is NodeState.READY]
+    node_rows.write(connection, step.workflow_id, [child for child in waiting if child.state is not NodeState.READY])
 
 
 def _report_to_nodes_with_items(connection: Connection, step: WorkflowStep, ended: Sequence[Row[Any]]) -> None:

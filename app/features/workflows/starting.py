@@ -56,30 +56,20 @@ ITEMS = statement(
 
 def start(connection: Connection, step: WorkflowStep) -> None:
     """Start what is ready and has room, unless the workflow is paused."""
-    new = _ready_since(connection, step)
     if step.workflow.status is WorkflowStatus.PAUSED:
-        node_rows.write(connection, step.workflow_id, new)
+        node_rows.write(connection, step.workflow_id, step.ready)
         return
     params = {"workflow_id": step.workflow_id, "limit": STEP}
-    nodes = [*(WorkflowNode.of_row(row) for row in connection.execute(READY, params)), *new]
+    nodes = [*(WorkflowNode.of_row(row) for row in connection.execute(READY, params)), *step.ready]
     started = _StartedNodes(step)
     waiting = [node for node in nodes if not started.end(node)]
     started.add(connection, waiting[: step.room(STEP)])
-    started.keep(new)
+    started.keep(step.ready)
     if not started.changed:
         return
     step.has_changed = True
     node_jobs.create(connection, step, started.jobs)
     _write(connection, step, started)
-
-
-def _ready_since(connection: Connection, step: WorkflowStep) -> list[WorkflowNode]:
-    """Return the nodes whose last parents reported in this step."""
-    read = node_rows.read(connection, step.workflow_id, step.ready)
-    nodes = [node for node in read if node.state is NodeState.WAITING]
-    for node in nodes:
-        node.state, node.open_parents, node.failed_parents = NodeState.READY, 0, step.ready[node.node]
-    return nodes
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from app.features.workflows.node_rows import WorkflowNode
 from app.kernel.db.rows import RowValue
 from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 
@@ -50,7 +51,7 @@ class WorkflowStep:
         reason: Reason why the workflow stops early; set by a failed node.
         compensates: Whether a failed node asks for a compensation.
         compensation: Status of a workflow that compensates, after the step.
-        ready: Numbers of nodes that may start since this step, with the numbers of their failed parents.
+        ready: Nodes that may start since this step, which are not written yet.
         ended: Numbers of nodes whose ends are counted in this step, by their states.
         running: Change of the number of unfinished executions.
         started: Number of nodes and items that became jobs.
@@ -63,7 +64,7 @@ class WorkflowStep:
     reason: WorkflowReason | None
     compensates: bool
     compensation: WorkflowStatus | None = None
-    ready: dict[int, int] = field(default_factory=dict)
+    ready: list[WorkflowNode] = field(default_factory=list)
     ended: Counter[NodeState] = field(default_factory=Counter)
     running: int = 0
     started: int = 0

@@ -24,6 +24,7 @@ PARENTS = statement(
       LEFT JOIN attempts AS a ON a.execution_id = e.execution_id AND a.attempt_number = e.attempt_count
                              AND e.status <> 'SUCCESS'
      WHERE n.workflow_id = :workflow_id AND n.name = ANY (CAST(:names AS TEXT[])) AND n.item = 0
+       AND n.name IS NOT NULL
     """,
 )
 RESULTS = statement(

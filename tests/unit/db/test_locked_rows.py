@@ -84,7 +84,7 @@ WAITS = {
     **dict.fromkeys(
         [
             f"workflow_nodes.{name} workflow_nodes"
-            for name in ["add_items", "recount_parents", "reported", "run_again", "take_reports", "taken_back", "write"]
+            for name in ["add_items", "recount_parents", "reported", "run_again", "taken_back", "write"]
         ],
         "behind the locked row of their workflow; only settlements lock other nodes of it, which no step changes",
     ),

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
+from app.features.workflows import node_rows, reporting
 from app.kernel.db import Database
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
@@ -36,3 +37,24 @@ def test_node_with_a_job_is_written_when_it_starts_and_when_it_ends(
     assert [len(wave) for wave in flows.run(database, workflow_id)] == [1, WIDTH, 1]
     assert flows.status(database, workflow_id) == "SUCCEEDED"
     assert 2 * WIDTH < sum(written) <= 2 * WIDTH + OTHERS
+
+
+@pytest.mark.postgresql_only
+def test_statistics_of_small_workflows_let_no_step_read_a_whole_workflow(database: Database) -> None:
+    """The planner takes each workflow for a small one, and must have no index to read all its nodes or edges by."""
+    numbers = "FROM generate_series(1, 2000) AS w, generate_series(1, 2) AS n"
+    for added in (
+        f"INSERT INTO workflow_nodes (workflow_id, node, item, name) SELECT 'wf_' || w, n, 0, 'n' || n {numbers}",
+        f"INSERT INTO workflow_edges (workflow_id, parent, child) SELECT 'wf_' || w, n, 3 {numbers}",
+        "ANALYZE workflow_nodes",
+        "ANALYZE workflow_edges",
+    ):
+        database.fetch(text(added))
+    given = {"workflow_id": "wf_1", "nodes": [1, 2], "parents": [1, 2], "reported": [0, 0], "limit": 500}
+    for statement, key, condition in (
+        (reporting.EDGES, "pk_workflow_edges", "(parent = p.parent) AND (child > p.reported_to)"),
+        (node_rows.READ, "pk_workflow_nodes", "(node = ANY ('{1,2}'::bigint[])) AND (item = 0)"),
+    ):
+        plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), given))
+        assert key in plan, plan
+        assert condition in plan, plan
