@@ -13,7 +13,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands.add_to(parser)
     options = parser.parse_args()
-    run = Run(options.name)
+    run = Run(options.name, options.steps)
     options.command(run, options)
     if not run.sections:  # `publish` has written reports of its own
         return

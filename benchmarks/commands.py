@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import environment
+from benchmarks import environment, machine
 from benchmarks.contenders import peer, variants
 from benchmarks.measures import create, drain, flight, latency, lists, prune, search, sizes, soak, transports, workflows
 from benchmarks.measures.flow.parts import parts as flow
@@ -37,6 +37,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--in-flight", type=int, default=10_000, help="deliveries that wait at once")
         command.add_argument("--held", type=float, default=5, help="seconds until each of these deliveries is answered")
         command.add_argument("--size", choices=SIZES, default="full", help="size of the measurements of flow")
+        command.add_argument("--steps", type=int, default=machine.STEPS, help="of the loop that measures the speed")
         command.add_argument("--parts", help="parts of history or flow, such as lists,prune; all by default")
         command.add_argument("--commands", default="", help="commands of together and publish, such as all,soak")
         command.add_argument("--filters", type=int, default=2, help="maximum number of combined filters of a read")

@@ -15,7 +15,8 @@ from app.dev.process.child import family
 MOST_SPREAD = 0.25
 """Maximum relative spread of the yardsticks of a valid run."""
 
-_STEPS = 1_000_000
+STEPS = 1_000_000
+"""Steps of the loop that measures the speed."""
 _LOOPS = 5
 
 
@@ -32,16 +33,16 @@ def _cpu_of(pid: int) -> float:
     return 0.0
 
 
-def speed() -> float:
+def speed(steps: int = STEPS) -> float:
     """Return the current speed of one core in million steps of a plain loop per second: the median of five loops."""
-    return statistics.median(_loop() for _ in range(_LOOPS))
+    return statistics.median(_loop(steps) for _ in range(_LOOPS))
 
 
-def _loop() -> float:
+def _loop(steps: int) -> float:
     started, total = time.perf_counter(), 0
-    for number in range(_STEPS):
+    for number in range(steps):
         total += number
-    return _STEPS / 1e6 / (time.perf_counter() - started)
+    return steps / 1e6 / (time.perf_counter() - started)
 
 
 def spread(values: Sequence[float]) -> float:

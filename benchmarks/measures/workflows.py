@@ -38,7 +38,7 @@ def measure(run: Run, contenders: Sequence[WorkflowContender], system: System, *
             with contender.at_work() as workers:
                 _fan(arrivals, contender, _WARM)
                 _add_fan(section, arrivals, contender, count, drained)
-                _add_chain(section, arrivals, contender)
+                _add_chain(section, arrivals, contender, min(count, _LINKS))
                 _add_killed(section, arrivals, contender, count, workers[0])
             run.remark(f"{contender.name}: {contender.remark}")
             print(f"  {contender.name}: workflows taken", flush=True)
@@ -65,14 +65,14 @@ def _add_fan(section: Section, arrivals: Arrivals, contender: WorkflowContender,
     section.add(RATIO, contender.name, (max(times) - min(times)) / drained)
 
 
-def _add_chain(section: Section, arrivals: Arrivals, contender: WorkflowContender) -> None:
+def _add_chain(section: Section, arrivals: Arrivals, contender: WorkflowContender, links: int) -> None:
     arrivals.clear()
-    contender.chain(arrivals.url, _LINKS)
-    arrivals.wait_for(_LINKS)
+    contender.chain(arrivals.url, links)
+    arrivals.wait_for(links)
     times = sorted(arrivals.times().values())
-    links = [(after - before) * 1000 for before, after in pairwise(times)]
+    waits = [(after - before) * 1000 for before, after in pairwise(times)]
     for share, figure in LINK.items():
-        section.add(figure, contender.name, percentile(links, share))
+        section.add(figure, contender.name, percentile(waits, share))
 
 
 def _add_killed(section: Section, arrivals: Arrivals, contender: WorkflowContender, count: int, worker: Child) -> None:

@@ -15,13 +15,15 @@ _LOOP = "a plain loop"
 class Run:
     """Collects sections; write() saves them as text and plot."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, steps: int = machine.STEPS) -> None:
+        """Initialise; `steps` is the length of the loop that measures the machine's speed."""
         self.name = name
         self.sections: list[Section] = []
         self.remarks: list[str] = []
         self.began = datetime.now(UTC)
         self.commit = _commit()
         self._speeds: list[float] = []
+        self._steps = steps
 
     def section(self, title: str) -> Section:
         """Begin a section."""
@@ -30,7 +32,7 @@ class Run:
 
     def calibrate(self) -> None:
         """Measure the speed of the machine; call this before and after each measurement."""
-        self._speeds.append(machine.speed())
+        self._speeds.append(machine.speed(self._steps))
 
     def remark(self, words: str) -> None:
         """Add a line below the tables, unless it is already there."""

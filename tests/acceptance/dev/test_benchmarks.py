@@ -22,7 +22,7 @@ from tests.integration.http.document import document
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
-SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2")
+SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2", "--steps", "1000")
 
 SIZES = ("--in-flight", "50", "--held", "1", "--minutes", "0.02", "--size", "smallest")
 HISTORY = ("--finished", "1000", "--future", "100", "--filters", "1")
