@@ -4,8 +4,8 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -61,6 +61,7 @@ class TaskExecutorBroker(Broker):
         self._links = Links(worker or os.environ.get("TASK_EXECUTOR_ACTORS") or DEFAULT_WORKER, self._described)
         self._after = threading.local()  # `hand`: the message whose after_process_message runs on this thread
         self._transaction: ContextVar[Execute | None] = ContextVar("transaction", default=None)
+        self._joining: Callable[[], AbstractContextManager[Any]] | None = None
         self._has_tried = False  # to register the actors before a transaction
         self._executions: OrderedDict[str, str] = OrderedDict()
         self.sender: HttpSender | PostgresSender
@@ -114,7 +115,9 @@ class TaskExecutorBroker(Broker):
         elif hand is not None:
             hand.then.append(self._job(message, wait))
         else:
-            self._send(self._job(message, wait))
+            is_joined = self._joining is None or self._transaction.get() is not None
+            with nullcontext() if is_joined or self._joining is None else self._joining():
+                self._send(self._job(message, wait))
         self.emit_after("enqueue", message, delay)
         return message
 
@@ -148,6 +151,21 @@ class TaskExecutorBroker(Broker):
             yield
         finally:
             self._transaction.reset(token)
+
+    def join_django(self, alias: str = "default") -> None:
+        """Send each message in the transaction of Django's `atomic()`, if one is open on this thread.
+
+        Args:
+            alias: Name of the database of the service in DATABASES.
+
+        Raises:
+            TypeError: The broker has the URL of the API.
+        """
+        if isinstance(self.sender, HttpSender):
+            raise TypeError("the API has no transactions: give the broker the URL of the database")
+        from task_executor_dramatiq.django import DjangoTransactions  # noqa: PLC0415 - few users have Django
+
+        self._joining = DjangoTransactions(self, alias)
 
     def abort(self, message: Any) -> None:
         """Cancel a message, and interrupt its actor by Abort if it runs; needs a broker that reads by the API."""

@@ -93,7 +93,7 @@ def test_other_packages_declare_exactly_their_imports() -> None:
     graph = imports_of("task_executor_client", "task_executor_dramatiq", "task_executor_receiver")
     for folder, package, extras in (
         ("client", "client", ["async", "testing"]),
-        ("actor_kit", "dramatiq", ["postgresql", "psycopg2"]),
+        ("actor_kit", "dramatiq", ["django", "postgresql", "psycopg2"]),
         ("receiver", "receiver", ["django", "fastapi", "flask", "redis", "sqlalchemy"]),
     ):
         modules = imported_by(graph, f"task_executor_{package}")

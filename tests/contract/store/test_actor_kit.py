@@ -1,0 +1,103 @@
+"""Sending by the actor kit: te_enqueue in transactions of SQLAlchemy, psycopg 2 and 3, and Django."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dramatiq
+import psycopg
+import psycopg2
+import pytest
+from django.db import transaction
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
+from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
+
+from app.catalog.endpoints.actor_endpoints import register
+from app.kernel.db import Database
+from schema.url import database_url as parse_url
+from tests.django_app import connected
+from tests.enqueueing import adopt_settings
+
+pytestmark = pytest.mark.postgresql_only
+ALIAS = "te_actors"
+
+
+@pytest.fixture
+def actor(database: Database, database_url: str, tmp_path: Any) -> Iterator[Any]:
+    """An actor that the service knows; no worker listens."""
+    adopt_settings(database)
+    register(database, [{"name": "note"}])
+    broker = TaskExecutorBroker(url=database_url, worker=f"unix:{tmp_path}")
+    yield dramatiq.actor(lambda word: None, actor_name="note", broker=broker)
+    broker.close()
+
+
+def words(database: Database) -> list[str]:
+    found = text("SELECT input->'args'->>0 AS word FROM jobs ORDER BY created_at, job_id")
+    return [row.word for row in database.fetch(found)]
+
+
+def test_message_is_sent_once_by_its_id(actor: Any, database: Database) -> None:
+    message = actor.send("a")
+    actor.broker.enqueue(message)
+    assert words(database) == ["a"]
+
+
+@pytest.mark.parametrize("connect", [psycopg.connect, psycopg2.connect])
+def test_transaction_of_psycopg(actor: Any, database: Database, database_url: str, connect: Any) -> None:
+    connection = connect(database_url)
+    with actor.broker.transaction(connection):
+        actor.send("lost")
+        connection.rollback()
+        actor.send("kept")
+    assert words(database) == []
+    connection.commit()
+    connection.close()
+    assert words(database) == ["kept"]
+
+
+def test_transaction_of_sqlalchemy(actor: Any, database: Database, database_url: str) -> None:
+    engine = create_engine(parse_url(database_url))
+    with Session(engine) as session, actor.broker.transaction(session):
+        actor.send("lost")
+        session.rollback()
+        actor.send("by a session")
+        session.commit()
+    with engine.connect() as connection, actor.broker.transaction(connection):
+        actor.send("by a connection")
+        connection.commit()
+    engine.dispose()
+    assert words(database) == ["by a session", "by a connection"]
+
+
+def test_every_message_in_atomic_joins_django(actor: Any, database: Database, database_url: str) -> None:
+    with connected(ALIAS, database_url):
+        actor.broker.join_django(ALIAS)
+        with transaction.atomic(using=ALIAS):
+            actor.send("lost")
+            transaction.set_rollback(True, using=ALIAS)
+        with transaction.atomic(using=ALIAS):
+            actor.send("kept")
+            assert words(database) == []
+        assert words(database) == ["kept"]
+        actor.send("outside")
+    assert words(database) == ["kept", "outside"]
+
+
+def test_api_has_no_transactions() -> None:
+    broker = TaskExecutorBroker(url="http://127.0.0.1:9")
+    with pytest.raises(TypeError, match="URL of the database"), broker.transaction(None):
+        pass
+    with pytest.raises(TypeError, match="URL of the database"):
+        broker.join_django()
+
+
+def test_unknown_actor_names_the_remedy(actor: Any) -> None:
+    other = dramatiq.actor(lambda: None, actor_name="other", broker=actor.broker)
+    with pytest.raises(UnknownActorError, match="start a process with the actor first"):
+        other.send()
+
+
+def test_wrong_connection_is_refused(actor: Any) -> None:
+    with pytest.raises(TypeError, match="SQLAlchemy, psycopg or Django"), actor.broker.transaction(object()):
+        pass
