@@ -125,7 +125,7 @@ def _replace(kind: CatalogueKind, name: str) -> Done | Response:
     try:
         kind.table.replace(services().database, name, _stored(kind, text), change())
     except TaskExecutorError as error:
-        if error.status != 422:
+        if error.status not in {400, 422}:
             raise
         row = kind.table.get(services().database, name)
         values = shown_form(kind, name, _kept(kind, text), _words(error)) | {"etag": row.tag, "row": row}

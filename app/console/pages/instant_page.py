@@ -10,6 +10,7 @@ from app.console.views.event_lines import event_line
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
 from app.features.events import store as events_store
 from app.features.events.event import EventPosition
+from app.features.rollups.delivery_history import Range, read_history
 from app.kernel import audit
 from app.kernel.audit import AuditFilter
 from app.kernel.db.paging import PageRequest
@@ -40,6 +41,16 @@ def events(instant: str) -> Values:
     until = min(horizon(database), at + AROUND)
     read = events_store.read(database, EventPosition(at - AROUND), until, GROUPS, limit=MAX_EVENTS)
     return {"lines": [event_line(event) for event in read.events], "is_complete": read.is_end}
+
+
+@page.region("rates", reads="GET /stats/history")
+def rates(instant: str) -> Values:
+    """Read the deliveries, the backlog and the workers by the minute; gaps where nobody counted."""
+    at = _at(instant)
+    history = read_history(services().database, Range.of(at - AROUND, at + AROUND, 0, now()))
+    step = timedelta(seconds=history.range.step_s)
+    points = [point for point in history.points if point.counts is not None or point.gauges is not None]
+    return {"points": points, "at": at, "step": step}
 
 
 @page.region("failures", reads="GET /dead-letters")

@@ -79,6 +79,7 @@ def test_uses_of_a_value_follow_the_versions_that_name_it(api: Api, database: Da
     register(api, "unrelated")
     assert api.put("/endpoints/target", http_endpoint("target")).status_code == 200
     created(api, one_shot("new"))
+    created(api, cron())
     assert counts(api, path) == {"schedule": 1, "waiting_execution": 1, "running_execution": 1}
 
 

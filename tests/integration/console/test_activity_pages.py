@@ -6,9 +6,11 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
+from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created, one_shot, register
@@ -75,3 +77,16 @@ def test_search_links_each_hit(app: Flask, changes: Api) -> None:
     assert 'href="/console/endpoints/target"' in page
     assert "Nothing matches" in reader.get("/console/search?q=%3Cnobody%3E")
     assert "An id, key, name" in reader.get("/console/search")
+
+
+def test_instant_shows_the_figures_of_its_minutes(app: Flask, database: Database) -> None:
+    reader = Visitor(app, Scope.READ)
+    assert "Nobody counted then" in reader.get("/console/at/now")
+    rows.add_endpoint(database)
+    at = begin_rollups(database, 4) + timedelta(minutes=1)
+    put_endings(database, [Ending("target", at, "SUCCESS", late_ms=2, took_ms=20) for _ in range(90)])
+    list(advance(database, 200))
+    page = reader.get(f"/console/at/{at:%Y-%m-%dT%H:%M:%SZ}")
+    (row,) = (row for row in page.split("<tr") if 'class="here"' in row)
+    assert "≤ 5 ms" in row
+    assert ">9.0</td>" in row or ">1.5</td>" in row, row
