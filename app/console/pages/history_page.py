@@ -46,7 +46,8 @@ def chart_values(endpoint: str) -> Values:
     total, seconds = total_of(found.points)
     return {
         "history": found,
-        "charts": charts_of(found),
+        # Queues and slots are no figures of an endpoint.
+        "charts": [chart for chart in charts_of(found) if not (endpoint and chart.name == "queues")],
         "heatmap": heatmap_of(found.points),
         "total": total,
         "per_second": total.attempts / seconds if total is not None and seconds else None,
