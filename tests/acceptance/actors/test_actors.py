@@ -92,6 +92,11 @@ def test_results_and_exceptions_are_read_by_the_sender(running: User, tasks: Any
         tasks.fail_with_result.send().get_result(block=True)
 
 
+def test_celery_style_returns_results(running: User, tasks: Any) -> None:
+    assert tasks.multiply.delay(3, 4).get() == 12
+    assert tasks.multiply.apply_async([5], {"second": 6}, countdown=0.05).get(timeout=30) == 30
+
+
 def test_group_and_pipeline_run_to_their_results(running: User, tasks: Any) -> None:
     group = dramatiq.group([tasks.add.message(1, number) for number in range(4)]).run()
     assert list(group.get_results(block=True)) == [1, 2, 3, 4]

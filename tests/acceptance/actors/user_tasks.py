@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dramatiq
 from task_executor_dramatiq import TaskExecutorBroker
+from task_executor_dramatiq.celery_style import CeleryActor
 
 EFFECTS = Path(os.environ.get("EFFECTS", os.devnull))
 
@@ -82,6 +83,11 @@ def kill(word: str) -> None:
     """Kill the process that runs it."""
     write("kill", word)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dramatiq.actor(actor_class=CeleryActor, store_results=True)
+def multiply(first: int, second: int) -> int:
+    return first * second
 
 
 @dramatiq.actor(cron="0 9 * * *", timezone="Europe/Berlin")

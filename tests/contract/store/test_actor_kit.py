@@ -1,6 +1,7 @@
 """Sending by the actor kit: te_enqueue in transactions of SQLAlchemy, psycopg 2 and 3, and Django."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dramatiq
@@ -11,6 +12,7 @@ from django.db import transaction
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
+from task_executor_dramatiq.celery_style import CeleryActor
 
 from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.db import Database
@@ -101,3 +103,41 @@ def test_unknown_actor_names_the_remedy(actor: Any) -> None:
 def test_wrong_connection_is_refused(actor: Any) -> None:
     with pytest.raises(TypeError, match="SQLAlchemy, psycopg or Django"), actor.broker.transaction(object()):
         pass
+
+
+@pytest.fixture
+def celery_actor(actor: Any) -> CeleryActor:
+    del actor.broker.actors["note"]
+    found: CeleryActor = dramatiq.actor(
+        lambda word: None, actor_name="note", broker=actor.broker, actor_class=CeleryActor
+    )
+    return found
+
+
+def test_celery_style_sends_with_delay_expiry_and_id(celery_actor: CeleryActor, database: Database) -> None:
+    sent = [
+        celery_actor.delay("a"),
+        celery_actor.apply_async(["b"], countdown=60, expires=90, task_id="t-1"),
+        celery_actor.apply_async(kwargs={"word": "c"}, eta=datetime.now(UTC) + timedelta(hours=1)),
+    ]
+    assert celery_actor.apply_async(["again"], task_id="t-1").id == "t-1"
+    found = text("SELECT idempotency_key, input, run_at - created_at AS wait FROM jobs ORDER BY created_at, job_id")
+    first, second, third = database.fetch(found)
+    assert [row.idempotency_key for row in (first, second, third)] == [each.id for each in sent]
+    assert (first.wait, second.input["args"], second.input["options"]["max_age"]) == (None, ["b"], 90_000)
+    assert second.wait == timedelta(seconds=60)
+    assert timedelta(minutes=59) < third.wait < timedelta(minutes=61)
+    assert third.input["kwargs"] == {"word": "c"}
+
+
+def test_celery_style_refuses_ambiguous_times(celery_actor: CeleryActor) -> None:
+    with pytest.raises(ValueError, match="give one of them"):
+        celery_actor.apply_async(["x"], countdown=1, eta=datetime.now(UTC))
+    with pytest.raises(ValueError, match="has a time zone"):
+        celery_actor.apply_async(["x"], eta=datetime(2030, 1, 1))  # noqa: DTZ001 - the error is the test
+
+
+def test_celery_style_makes_stages_of_pipelines(celery_actor: CeleryActor) -> None:
+    pipe = celery_actor.s("a") | celery_actor.si("b")
+    assert [message.args for message in pipe.messages] == [("a",), ("b",)]
+    assert pipe.messages[1].options["pipe_ignore"] is True
