@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException
 from app.console.access import permission, session_cookie
 from app.console.access.permission import Permissions, current_key
 from app.console.http import notices
-from app.console.http.page_rendering import here, html, once, render, to
+from app.console.http.page_rendering import here, html, now, once, render, to
 from app.console.http.response_headers import nonce
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import NotFoundError, TaskExecutorError
@@ -40,6 +40,7 @@ class Region:
     read: Callable[..., Values]
     reads: str | None
     live: str
+    pinned: bool
 
 
 class ConsolePage:
@@ -70,14 +71,17 @@ class ConsolePage:
         self._show = read
         return read
 
-    def region(self, name: str, *, reads: str | None = None, live: str = "") -> Callable[[Read], Read]:
+    def region(
+        self, name: str, *, reads: str | None = None, live: str = "", pinned: bool = False
+    ) -> Callable[[Read], Read]:
         """Register the function that returns the variables of a region, in `templates/part/<page>_<region>.html`.
 
-        `reads` is the API operation with the scope of the region; without it, the scope of the page counts.
+        `reads` is the API operation with the scope of the region; without it, the scope of the page counts. The address
+        of a `pinned` region has `until`, the instant of its page: its list changes no place under the reader.
         """
 
         def decorate(read: Read) -> Read:
-            self._regions[name] = Region(name, read, reads or self._reads, live)
+            self._regions[name] = Region(name, read, reads or self._reads, live, pinned)
             return read
 
         return decorate
@@ -158,7 +162,8 @@ def theme() -> str:
 
 
 def _section(region: Region, inner: str, tag: str) -> Markup:
-    address = here(region=region.name)
+    until = {"until": now().isoformat()} if region.pinned and "until" not in request.args else {}
+    address = here(region=region.name, **until)
     return Markup(render("part/region.html", region=region, address=address, tag=tag, inner=Markup(inner)))  # noqa: S704
 
 

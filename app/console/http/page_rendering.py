@@ -68,7 +68,9 @@ def html(text: str, status: int = 200) -> Response:
 
 def to(page: str, **values: Any) -> str:
     """Return the address of a page by its name, the parts of its path and its query."""
-    return url_for(f"console.{page}", **values)
+    query = {name: values.pop(name) for name in ("endpoint",) if name in values}  # a parameter of url_for, too
+    address = url_for(f"console.{page}", **values)
+    return f"{address}{'&' if '?' in address else '?'}{url_query(query)}" if query else address
 
 
 def has_page(page: str) -> bool:

@@ -1,0 +1,143 @@
+"""One execution: its waits and attempts as a picture, its reason in words, and its actions."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from app.console.http.actions import ACTIONS, Done, action
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import form, query
+from app.console.http.page_rendering import now, to
+from app.console.views.answer_text import shown_answer
+from app.console.views.json_text import shown_json
+from app.console.views.reason_words import WayOut, way_out_of
+from app.console.views.timeline import timeline
+from app.features.dead_letters.letter_list import letters_of
+from app.kernel.db.paging import PageRequest
+from app.queue.executions import execution_cancellation
+from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.executions.execution_model import AttemptRecord
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.jobs.job_queries import get_job
+from app.queue.reading import execution_queries, explanation
+from app.queue.reading.execution_history import history_of
+from app.queue.reading.log_lines import logs_of
+from app.queue.reading.rendered_request import request_of
+from app.web.http.conditions import actor
+from app.web.services import services, wake
+from schema.states import CANCELLABLE, ExecutionStatus
+
+ATTEMPTS, LOG_LINES = 100, 200
+
+page = ConsolePage(
+    "execution", "/executions/<execution_id>", "Execution", reads="GET /executions/<execution_id>", under="executions"
+)
+
+
+@page.show
+def show(execution_id: str) -> Values:
+    """Return the constant parts: the input, and the request."""
+    database = services().database
+    execution = execution_queries.get_execution(database, execution_id)
+    request = request_of(database, execution_id)
+    return {
+        "title": f"Execution {execution_id}",
+        "execution": execution,
+        "job": get_job(database, execution.job_id),
+        "input": shown_json(execution.input),
+        "request": request,
+        "spec": shown_json(request.spec) if request.spec is not None else "",
+    }
+
+
+@page.region("life", live="executions")
+def life(execution_id: str) -> Values:
+    """Read its state, why it is in it, and its attempts as a picture."""
+    database = services().database
+    execution = execution_queries.get_execution(database, execution_id)
+    tried = _attempts(execution_id)
+    why = explanation.explain(
+        database,
+        execution_id,
+        reclaim_every=timedelta(seconds=services().settings.reclaim_interval_seconds),
+        reasons=services().reasons,
+    )
+    return {
+        "execution": execution,
+        "why": why,
+        "way_out": _offered(way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint)),
+        "picture": timeline(execution, tried, now()),
+        "uncertain": sum(_is_uncertain(each) for each in tried),
+        "letters": letters_of(database, execution_id),
+        "may_retry": execution.status in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED},
+        "may_cancel": execution.status in CANCELLABLE,
+        "is_running": execution.status is ExecutionStatus.RUNNING,
+    }
+
+
+@page.region("attempts", live="executions", reads="GET /executions/<execution_id>/attempts")
+def attempts(execution_id: str) -> Values:
+    shown = [
+        {"tried": each, "answer": _answer(each), "uncertain": _is_uncertain(each)} for each in _attempts(execution_id)
+    ]
+    return {"attempts": shown, "most": ATTEMPTS}
+
+
+@page.region("history", live="executions", reads="GET /executions/<execution_id>/history")
+def history(execution_id: str) -> Values:
+    found = history_of(services().database, execution_id, look_ahead=_look_ahead())
+    return {"steps": found.steps, "is_truncated": found.is_truncated}
+
+
+@page.region("log", live="executions", reads="GET /executions/<execution_id>/logs")
+def log(execution_id: str) -> Values:
+    level = query().choice("level", ["DEBUG", "INFO", "WARN", "ERROR"])
+    lines = logs_of(services().database, execution_id, PageRequest(LOG_LINES), **({"level": level} if level else {}))
+    return {"lines": lines.items, "is_more": lines.next is not None}
+
+
+@action("POST /executions/<execution_id>/retry")
+def retry(execution_id: str) -> Done:
+    """Queue it again."""
+    wake(retry_execution(services().database, execution_id, actor=actor().name))
+    return Done("It is queued again, with a full set of new attempts.")
+
+
+@action("POST /executions/<execution_id>/cancel")
+def cancel(execution_id: str) -> Done:
+    """Cancel it; a running one as the form says."""
+    wanted = form().choice("if_running", [each.value for each in IfRunning])
+    done = execution_cancellation.cancel_execution(
+        services().database, execution_id, if_running=IfRunning(wanted) if wanted else None, actor=actor().name
+    )
+    return Done("It was asked to end." if done.asked else "It is cancelled.")
+
+
+def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
+    return execution_queries.attempts_of(services().database, execution_id, PageRequest(ATTEMPTS)).items
+
+
+def _look_ahead() -> timedelta:
+    return timedelta(seconds=services().settings.look_ahead_seconds)
+
+
+def _offered(found: WayOut | None) -> WayOut | None:
+    """Return the way out of a wait; without its button if no page has the action."""
+    return found if found is None or found.operation in ACTIONS else WayOut(found.words)
+
+
+def _is_uncertain(tried: AttemptRecord) -> bool:
+    error: dict[str, Any] = tried.error or {}
+    return tried.status.value == "FAILED" and str(error.get("may_have_been_delivered", True)).lower() == "true"
+
+
+def _answer(tried: AttemptRecord) -> str:
+    """Return the answer of the receiver as text; empty if none is stored."""
+    outcome = tried.output if tried.output is not None else tried.error or {}
+    body = outcome.get("body", outcome if tried.output is not None else "")
+    return shown_answer(body) if body not in ("", None) else ""
+
+
+def address(execution_id: str) -> str:
+    """Return the address of an execution's page."""
+    return to("execution", execution_id=execution_id)

@@ -1,0 +1,128 @@
+"""Executions: the list of a filter, with the reasons of waits."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import query
+from app.console.http.page_rendering import here, now, to
+from app.console.pages.execution_query import ExecutionQueryOfPage, filter_of_address
+from app.console.views.reason_words import reason_of
+from app.kernel.db.paging import PageRequest, Position
+from app.kernel.errors import InvalidRequestError
+from app.kernel.formats import EPOCH, MICROSECOND
+from app.queue.executions.execution_model import Execution
+from app.queue.jobs.job_model import Job
+from app.queue.jobs.job_queries import find_jobs
+from app.queue.reading.execution_list import page_of_executions
+from app.queue.reading.several_explanations import explain_several
+from app.queue.reading.waiting_reasons import Explanation
+from app.web.services import services
+from schema.states import CANCELLABLE, BulkAction, ExecutionStatus
+
+ROWS = 50
+MANY_NEWER = 100
+PRESETS = ("fault", "punctuality", "traffic")
+_FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
+CURSOR, UNTIL = "after", "until"
+_PATIENCE = 0.1  # seconds of a scan for rare executions
+
+page = ConsolePage("executions", "/executions", "Executions", reads="GET /executions", nav="Executions", shortcut="e")
+
+
+@page.show
+def show() -> Values:
+    """Return the filter, which the frame has: a refresh leaves its fields."""
+    found = filter_of_address(now())
+    return {
+        "given": found.given,
+        "faults": found.faults,
+        "states": [each.value for each in ExecutionStatus],
+        "columns": columns(),
+        "presets": PRESETS,
+        "has_more": bool(found.given.keys() - _FIRST),
+    }
+
+
+@page.region("list", live="executions", pinned=True)
+def list_() -> Values:
+    """Read a page of the executions that were there when the page was made, with the reasons of their waits."""
+    database, found = services().database, filter_of_address(now())
+    if found.faults:
+        return {"rows": [], "faults": found.faults, "found": found, "older": "", "newer": 0}
+    until = query().instant(UNTIL) or now()
+    listed = page_of_executions(database, _before(found, until), PageRequest(ROWS, position_after()), seconds=_PATIENCE)
+    jobs = {each.job_id: each for each in find_jobs(database, {each.job_id for each in listed.items})}
+    reasons = _reasons(listed.items)
+    return {
+        "rows": [_row(each, jobs.get(each.job_id), reasons.get(each.execution_id)) for each in listed.items],
+        "faults": {},
+        "found": found,
+        "older": here(**{CURSOR: written(listed.next), UNTIL: ""}) if listed.next else "",
+        "newer": _newer(found, until),
+        "columns": columns(),
+        "reason_of": reason_of,
+        "bulk": {action: to("bulk", action=action, **found.given) for action in BulkAction if action != "archive"},
+    }
+
+
+def columns() -> str:
+    """Return the preset of columns."""
+    return query().choice("columns", PRESETS, "fault")
+
+
+def _before(found: ExecutionQueryOfPage, until: datetime) -> Any:
+    given = found.wanted.created_before
+    return replace(found.wanted, created_before=until if given is None else min(given, until))
+
+
+def _newer(found: ExecutionQueryOfPage, until: datetime) -> int:
+    """Count executions that were created since the page was made, up to a bound."""
+    if position_after() is not None or found.wanted.created_before is not None:
+        return 0
+    wanted = replace(found.wanted, created_after=until - MICROSECOND)
+    return len(page_of_executions(services().database, wanted, PageRequest(MANY_NEWER)).items)
+
+
+def _reasons(executions: Any) -> dict[str, Explanation]:
+    waiting = [each.execution_id for each in executions if each.status in CANCELLABLE]
+    if not waiting:
+        return {}
+    reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
+    found = explain_several(
+        services().database, waiting, reclaim_every=reclaim_every, reasons=services().reasons, seconds=_PATIENCE
+    )
+    return dict(found)
+
+
+def _row(execution: Execution, job: Job | None, why: Explanation | None) -> Values:
+    error = execution.last_error or {}
+    began = execution.started_at
+    late = None if began is None else (began - execution.run_at) / timedelta(milliseconds=1)
+    return {
+        "execution": execution,
+        "address": to("execution", execution_id=execution.execution_id),
+        "job": job,
+        "why": why,
+        "error": str(error.get("type", "")),
+        "message": str(error.get("message", "")),
+        "uncertain": str(error.get("may_have_been_delivered", False)).lower() == "true",
+        "late_ms": late if execution.status not in CANCELLABLE else None,
+    }
+
+
+def written(position: Position | None) -> str:
+    """Write a position for an address."""
+    return "" if position is None else f"{(position.at - EPOCH) // MICROSECOND}-{position.key}"
+
+
+def position_after() -> Position | None:
+    """Return the position behind which the page of a list begins; raises InvalidRequestError."""
+    text = query().text(CURSOR)
+    if not text:
+        return None
+    at, _, key = text.partition("-")
+    if not (at.isascii() and at.isdigit() and len(at) < 18):
+        raise InvalidRequestError(f"{CURSOR}: open the list anew; this page of it is not known.")
+    return Position(EPOCH + timedelta(microseconds=int(at)), key)

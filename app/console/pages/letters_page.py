@@ -1,0 +1,103 @@
+"""Dead letters: groups of the same fault, the list of a filter, and the archiving of a group."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from flask import request
+from marshmallow import ValidationError
+
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import query
+from app.console.http.page_rendering import here, now
+from app.console.pages.execution_query import SINCE, created_after
+from app.console.pages.executions_page import CURSOR, UNTIL, position_after, written
+from app.features.dead_letters.api import DeadLetterQuery
+from app.features.dead_letters.letter_groups import LetterGroup, groups_of
+from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
+from app.kernel.db.paging import PageRequest
+from app.kernel.formats import compact_json, marshmallow_faults
+from app.web.services import services
+
+ROWS, GROUPS = 50, 30
+NAMES = ("endpoint", "error_type", "labels", "group", "failed_after", "failed_before")
+
+page = ConsolePage(
+    "letters", "/dead-letters", "Dead letters", reads="GET /dead-letters", nav="Dead letters", shortcut="d"
+)
+
+
+@page.show
+def show() -> Values:
+    given, _, faults = letter_filter(now())
+    return {"given": given, "faults": faults, "states": [each.value for each in LetterState], "state": _state().value}
+
+
+@page.region("groups", live="letters", reads="GET /dead-letters/groups")
+def groups() -> Values:
+    """Group the letters of the filter by their faults."""
+    given, wanted, faults = letter_filter(now())
+    if faults or _state() is not LetterState.OPEN:
+        return {"groups": None, "is_open": _state() is LetterState.OPEN}
+    found = groups_of(services().database, wanted)
+    shown = found.items[:GROUPS]
+    return {
+        "groups": [_group(each, given) for each in shown],
+        "found": found,
+        "is_open": True,
+        "left": len(found.items) - len(shown),
+    }
+
+
+def _group(group: LetterGroup, given: dict[str, str]) -> Values:
+    """Return a group with its filter, and the body that archives it."""
+    own = {"endpoint": group.endpoint, "error_type": group.error_type, "group": group.group}
+    wanted = given | own
+    return {"group": group, "filter": wanted, "wanted": compact_json(wanted_letters(wanted, now()))}
+
+
+@page.region("list", live="letters", pinned=True)
+def list_() -> Values:
+    given, wanted, faults = letter_filter(now())
+    if faults:
+        return {"letters": [], "faults": faults, "given": given, "older": "", "state": _state().value}
+    found = page_of_letters(services().database, _until(wanted), PageRequest(ROWS, position_after()))
+    older = here(**{CURSOR: written(found.next), UNTIL: ""}) if found.next else ""
+    return {"letters": found.items, "faults": {}, "given": given, "older": older, "state": _state().value}
+
+
+def letter_filter(at: datetime) -> tuple[dict[str, str], LetterFilter, dict[str, str]]:
+    """Return the filter of the address as given, as a filter, and its faults by field."""
+    given = {name: text for name in (*NAMES, SINCE) if (text := request.args.get(name, "").strip())}
+    try:
+        values: dict[str, Any] = DeadLetterQuery(only=NAMES).load(
+            {name: text for name, text in given.items() if name != SINCE}
+        )
+    except ValidationError as error:
+        return given, LetterFilter(), {path[0]: message for path, message in marshmallow_faults(error.messages)}
+    if SINCE in given:
+        after = created_after(given[SINCE], at)
+        if after is None:
+            return given, LetterFilter(), {SINCE: "Must be a duration, such as 2h or 7d."}
+        values["failed_after"] = after
+    return given, LetterFilter(state=_state(), **values), {}
+
+
+def wanted_letters(given: dict[str, str], at: datetime) -> dict[str, Any]:
+    """Return a filter as the body of a redrive, or of a bulk operation that archives, has it."""
+    wanted: dict[str, Any] = {name: text for name, text in given.items() if name != SINCE}
+    if "labels" in wanted:
+        wanted["labels"] = DeadLetterQuery(only=("labels",)).load({"labels": wanted["labels"]})["labels"]
+    after = created_after(given[SINCE], at) if SINCE in given else None
+    return wanted | ({"failed_after": after.isoformat()} if after is not None else {})
+
+
+def _state() -> LetterState:
+    return LetterState(query().choice("state", [each.value for each in LetterState], LetterState.OPEN.value))
+
+
+def _until(wanted: LetterFilter) -> LetterFilter:
+    until = query().instant(UNTIL)
+    if until is None or wanted.failed_before is not None:
+        return wanted
+    return replace(wanted, failed_before=until)

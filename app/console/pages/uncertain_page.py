@@ -1,0 +1,43 @@
+"""Uncertain deliveries: sent attempts without an answer."""
+
+from collections import Counter
+from datetime import datetime
+
+from flask import request
+
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import query
+from app.console.http.page_rendering import here, now
+from app.console.pages.execution_query import SINCE, created_after
+from app.console.pages.executions_page import CURSOR, UNTIL, position_after, written
+from app.kernel.db.paging import PageRequest
+from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncertain
+from app.web.services import services
+
+ROWS = 100
+
+page = ConsolePage("uncertain", "/uncertain", "Uncertain deliveries", reads="GET /attempts", under="executions")
+
+
+@page.show
+def show() -> Values:
+    return {"given": dict(request.args.items())}
+
+
+@page.region("list", live="executions", pinned=True)
+def list_() -> Values:
+    after: datetime | None = created_after(query().text(SINCE), now()) if SINCE in query() else None
+    wanted = UncertainFilter(
+        endpoint=query().text("endpoint") or None,
+        error_type=query().text("error_type") or None,
+        created_after=after,
+        created_before=query().instant(UNTIL),
+    )
+    found = page_of_uncertain(services().database, wanted, PageRequest(ROWS, position_after()))
+    return {
+        "attempts": found.items,
+        "by_endpoint": Counter(each.endpoint for each in found.items).most_common(),
+        "older": here(**{CURSOR: written(found.next), UNTIL: ""}) if found.next else "",
+        "is_filtered": any(name in query() for name in ("endpoint", "error_type", SINCE)),
+        "is_bad": SINCE in query() and after is None,
+    }

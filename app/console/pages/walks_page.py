@@ -1,0 +1,95 @@
+"""Bulk operations and redrives, under way and done, with their progress."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from app.console.http.actions import Done, action
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.page_rendering import to
+from app.features.bulk_jobs.store import BULK_OPERATIONS
+from app.features.dead_letters.redrives import REDRIVES
+from app.kernel.db.paging import PageRequest
+from app.queue.bulk.bulk_job import BulkJob
+from app.queue.bulk.bulk_job_store import BulkJobStore
+from app.web.services import services
+from schema.states import BulkJobStatus
+
+ROWS = 30
+_OF_EXECUTIONS = {"cancel": "cancelled", "retry": "retried", "reschedule": "rescheduled", "archive": "archived"}
+
+page = ConsolePage("walks", "/walks", "Bulk operations and redrives", reads="GET /bulk-operations", under="executions")
+
+
+@page.region("operations", live="walks")
+def operations() -> Values:
+    found = BULK_OPERATIONS.page(services().database, PageRequest(ROWS)).items
+    return {"rows": [_row(each, "operation") for each in found]}
+
+
+@page.region("redrives", live="walks", reads="GET /redrives")
+def redrives() -> Values:
+    found = REDRIVES.page(services().database, PageRequest(ROWS)).items
+    return {"rows": [_row(each, "redrive") for each in found]}
+
+
+def _row(walk: BulkJob, kind: str) -> dict[str, Any]:
+    values = asdict(walk)
+    is_letters = kind == "redrive" or values.get("action") == "archive"
+    return values | {
+        "kind": kind,
+        "id": values.get("operation_id") or values.get("redrive_id"),
+        "done": values.get("changed", values.get("redriven", 0)),
+        "verb": _OF_EXECUTIONS[values["action"]] if kind == "operation" else "redriven",
+        "filter": _words_of(walk.wanted),
+        "list": to("letters" if is_letters else "executions", **_address_of(walk.wanted)),
+    }
+
+
+def _words_of(wanted: Mapping[str, Any]) -> list[str]:
+    return [f"{name.replace('_', ' ')} {_text(value)}" for name, value in wanted.items()]
+
+
+def _address_of(wanted: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in wanted.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={each}" for name, each in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _change(store: BulkJobStore[Any], walk_id: str, status: BulkJobStatus) -> Done:
+    changed = store.change(services().database, walk_id, status)
+    return Done(f"The {store.noun} is {changed.status.lower()}.")
+
+
+@action("POST /bulk-operations/<operation_id>/pause")
+def pause_operation(operation_id: str) -> Done:
+    return _change(BULK_OPERATIONS, operation_id, BulkJobStatus.PAUSED)
+
+
+@action("POST /bulk-operations/<operation_id>/resume")
+def resume_operation(operation_id: str) -> Done:
+    return _change(BULK_OPERATIONS, operation_id, BulkJobStatus.RUNNING)
+
+
+@action("POST /bulk-operations/<operation_id>/stop")
+def stop_operation(operation_id: str) -> Done:
+    return _change(BULK_OPERATIONS, operation_id, BulkJobStatus.STOPPED)
+
+
+@action("POST /redrives/<redrive_id>/pause")
+def pause_redrive(redrive_id: str) -> Done:
+    return _change(REDRIVES, redrive_id, BulkJobStatus.PAUSED)
+
+
+@action("POST /redrives/<redrive_id>/resume")
+def resume_redrive(redrive_id: str) -> Done:
+    return _change(REDRIVES, redrive_id, BulkJobStatus.RUNNING)
+
+
+@action("POST /redrives/<redrive_id>/stop")
+def stop_redrive(redrive_id: str) -> Done:
+    return _change(REDRIVES, redrive_id, BulkJobStatus.STOPPED)

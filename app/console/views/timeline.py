@@ -1,0 +1,203 @@
+"""Timeline of an execution: its waits and attempts as a picture, with idle time folded; pure.
+
+The scale is the same within a stretch, but long stretches in which nothing runs are cut short and marked, and an
+attempt is never too narrow to be seen.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.console.views import words
+from app.queue.executions.execution_model import AttemptRecord, Execution
+from schema.states import AttemptStatus, ExecutionStatus
+
+MAX_ROWS = 60  # attempts that are drawn, the latest; three segments each
+LEFT, WIDTH, RIGHT = 92, 900, 250  # of labels, of the scale, of notes
+ROW, TOP, BOTTOM = 26, 30, 10
+LEAST = 7.0  # units of an attempt
+FOLDED = 26.0  # units of a stretch that is folded
+MAX_TICKS = 6
+LOST = frozenset({"WORKER_LOST", "STUCK"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of one row: `kind` is planned, late, good, bad, uncertain, lost or busy, `title` its words."""
+
+    kind: str
+    start: datetime
+    end: datetime
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnStretch:
+    kind: str
+    x: float
+    width: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One attempt, or the wait for it."""
+
+    label: str
+    note: str
+    y: int
+    pieces: Sequence[DrawnStretch]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The picture, in units of its view box."""
+
+    rows: Sequence[TimelineRow]
+    ticks: Sequence[Tick]
+    folds: Sequence[Tick]
+    left_out: int
+
+    @property
+    def width(self) -> int:
+        return LEFT + WIDTH + RIGHT
+
+    @property
+    def height(self) -> int:
+        return TOP + ROW * len(self.rows) + BOTTOM
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    label: str
+    note: str
+    pieces: Sequence[Stretch]
+
+
+def timeline(execution: Execution, attempts: Sequence[AttemptRecord], now: datetime) -> Timeline:
+    """Draw an execution; `attempts` are the latest first, as they are read."""
+    shown = sorted(attempts, key=lambda each: each.attempt_number)[-MAX_ROWS:]
+    lines = list(_lines(execution, shown, now))
+    scale = _Scale([piece for line in lines for piece in line.pieces])
+    rows = [
+        TimelineRow(line.label, line.note, TOP + ROW * number, [scale.drawn(piece) for piece in line.pieces])
+        for number, line in enumerate(lines)
+    ]
+    return Timeline(rows, scale.ticks(now), scale.folds(), len(attempts) - len(shown))
+
+
+def _lines(execution: Execution, attempts: Sequence[AttemptRecord], now: datetime) -> Iterable[_Line]:
+    before = execution.created_at
+    for tried in attempts:
+        yield _attempt(tried, before)
+        before = tried.completed_at or tried.started_at
+    if execution.status is ExecutionStatus.RUNNING and execution.started_at is not None:
+        number = execution.attempt_count
+        waits = _waits(before, execution.run_at, execution.started_at)
+        runs = Stretch("busy", execution.started_at, max(now, execution.started_at), "running")
+        yield _Line(f"attempt {number}", f"running for {_span(execution.started_at, now)}", [*waits, runs])
+    elif execution.completed_at is None:
+        note = (
+            f"due {words.ago(execution.run_at, now)}"
+            if execution.run_at > now
+            else f"due for {_span(execution.run_at, now)}"
+        )
+        yield _Line("next", note, _waits(before, execution.run_at, max(now, min(execution.run_at, before))))
+    elif not attempts:
+        yield _Line("ended", execution.status.lower(), _waits(before, execution.run_at, execution.completed_at))
+
+
+def _attempt(tried: AttemptRecord, before: datetime) -> _Line:
+    ended = tried.completed_at or tried.started_at
+    took, error = _span(tried.started_at, ended), tried.error or {}
+    kind, outcome = _outcome(tried)
+    title = f"attempt {tried.attempt_number}: {outcome}, {took}, on {tried.worker_id or 'no worker'}"
+    pieces = [*_waits(before, tried.due_at or tried.started_at, tried.started_at)]
+    pieces.append(Stretch(kind, tried.started_at, ended, title))
+    type_ = str(error.get("type", "")).replace("_", " ").lower()
+    return _Line(f"attempt {tried.attempt_number}", f"{took} · {type_ or outcome}", pieces)
+
+
+def _outcome(tried: AttemptRecord) -> tuple[str, str]:
+    error = tried.error or {}
+    if tried.status is AttemptStatus.SUCCESS:
+        return "good", "delivered"
+    if error.get("type") in LOST:
+        return "lost", "its worker was lost"
+    if str(error.get("may_have_been_delivered", True)).lower() == "true":
+        return "uncertain", "failed, and may have been delivered"
+    return "bad", "failed"
+
+
+def _waits(before: datetime, due: datetime, start: datetime) -> list[Stretch]:
+    """Return the wait until the due instant, and from there to the start."""
+    due = min(max(due, before), start) if start > before else before
+    found = []
+    if due > before:
+        found.append(Stretch("planned", before, due, f"waited {_span(before, due)} for its due time"))
+    if start > due:
+        found.append(Stretch("late", due, start, f"due, and waited {_span(due, start)} to start"))
+    return found
+
+
+def _span(start: datetime, end: datetime) -> str:
+    return words.duration(max(0.0, (end - start) / timedelta(milliseconds=1)))
+
+
+class _Scale:
+    """Maps instants to places: stretches between the ends of pieces, each with a width of its own."""
+
+    def __init__(self, pieces: Sequence[Stretch]) -> None:
+        self._instants = sorted({at for piece in pieces for at in (piece.start, piece.end)})
+        self._places = dict.fromkeys(self._instants, 0.0)
+        self._folds = list[Tick]()
+        stretches = list(zip(self._instants, self._instants[1:], strict=False))
+        runs = [piece for piece in pieces if piece.kind not in {"planned", "late"}]
+        is_busy = [any(piece.start <= start and end <= piece.end for piece in runs) for start, end in stretches]
+        spans = [(end - start) / timedelta(milliseconds=1) for start, end in stretches]
+        busy = sum(span for span, runs_in_it in zip(spans, is_busy, strict=True) if runs_in_it)
+        idle = [span for span, runs_in_it in zip(spans, is_busy, strict=True) if not runs_in_it]
+        longest = max(4 * busy, _typical(idle) * 3, 1.0) if busy or len(idle) > 1 else float("inf")
+        shown = [min(span, longest) for span in spans]
+        unit = WIDTH / max(sum(shown), 1.0)
+        widths = [
+            FOLDED * 3 if span > longest else max(each * unit, LEAST if runs_in_it else 2.0)
+            for span, each, runs_in_it in zip(spans, shown, is_busy, strict=True)
+        ]
+        fit = WIDTH / max(sum(widths), 1.0)
+        place = float(LEFT)
+        for (start, end), width, span in zip(stretches, widths, spans, strict=True):
+            self._places[start] = place
+            place += width * fit
+            self._places[end] = place
+            if span > longest:
+                middle = place - width * fit / 2
+                self._folds.append(Tick(round(middle, 1), f"{words.duration(span)} folded"))
+
+    def drawn(self, piece: Stretch) -> DrawnStretch:
+        x = self._places[piece.start]
+        least = 3.0 if piece.kind not in {"planned", "late"} else 0.5
+        return DrawnStretch(piece.kind, round(x, 1), round(max(self._places[piece.end] - x, least), 1), piece.title)
+
+    def folds(self) -> Sequence[Tick]:
+        return self._folds
+
+    def ticks(self, now: datetime) -> list[Tick]:
+        """Return instants with room for their words, the first and the last first."""
+        chosen = list[Tick]()
+        order = [*self._instants[:1], *self._instants[-1:], *self._instants[1:-1]]
+        for at in order:
+            place = self._places[at]
+            if len(chosen) < MAX_TICKS and all(abs(place - each.x) >= 110 for each in chosen):
+                chosen.append(Tick(round(place, 1), words.instant(at, now)))
+        return sorted(chosen, key=lambda tick: tick.x)
+
+
+def _typical(spans: Sequence[float]) -> float:
+    return sorted(spans)[(len(spans) - 1) // 2] if spans else 0.0

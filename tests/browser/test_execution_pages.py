@@ -1,0 +1,76 @@
+"""The pages of executions, dead letters and bulk operations in a real browser."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from app.dev.stack.runner import Stack
+from app.kernel.db import Database
+from tests.browser.tab import PHONE, WIDE, Tab, tab_of
+from tests.console_story import Story
+
+SHOTS = os.environ.get("TEST_SHOTS")  # a folder for pictures of the pages, to look at
+
+
+@pytest.fixture(scope="module")
+def story(database: Database) -> Story:
+    return Story(database)
+
+
+def paths(story: Story) -> dict[str, str]:
+    return {
+        "executions": "/console/executions",
+        "punctuality": "/console/executions?columns=punctuality&since=2h",
+        "failed": f"/console/executions/{story.failed}",
+        "retrying": f"/console/executions/{story.retrying}",
+        "waiting": f"/console/executions/{story.waiting[2]}",
+        "good": f"/console/executions/{story.good}",
+        "running": f"/console/executions/{story.running}",
+        "bulk": "/console/executions/bulk?action=retry&endpoint=charge-card",
+        "letters": "/console/dead-letters",
+        "letter": f"/console/dead-letters/{story.letter}",
+        "redrive": "/console/dead-letters/redrive?endpoint=charge-card",
+        "uncertain": "/console/uncertain",
+        "walks": "/console/walks",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_pages_of_a_story_break_no_rule_of_accessibility_and_fit(
+    browser: Browser, stack: Stack, key: str, story: Story, scheme: str, size: dict[str, int]
+) -> None:
+    with tab_of(browser, stack.url, viewport=size, color_scheme=scheme) as tab:
+        tab.sign_in(key)
+        for name, path in paths(story).items():
+            tab.open(path)
+            if SHOTS:
+                picture = Path(SHOTS) / f"{name}-{scheme}-{size['width']}.png"
+                tab.page.screenshot(path=picture, full_page=True)
+            expect(tab.page.get_by_text("This part cannot be shown")).to_have_count(0)
+            assert (path, tab.violations()) == (path, [])
+            assert not tab.scrolls_sideways(), path
+
+
+def test_group_of_letters_is_redriven_by_keyboard_only(tab: Tab, story: Story) -> None:
+    tab.open("/console/dead-letters")
+    tab.page.locator("a.button", has_text="Redrive 7…").focus()
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_role("heading", name="Redrive dead letters")).to_be_visible()
+    tab.page.get_by_role("button", name="Redrive 7").focus()
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_role("status").first).to_contain_text("has begun")
+    expect(tab.page.locator("tr", has_text="redriven")).to_contain_text("trial: 0 of 4 sent, 4 must succeed")
+
+
+def test_filter_is_in_the_address_and_back_undoes_it(tab: Tab, story: Story) -> None:
+    tab.open("/console/executions")
+    tab.page.get_by_label("Endpoint").fill("send-mail")
+    tab.page.get_by_role("button", name="Filter").click()
+    expect(tab.page.locator("tbody tr").first).to_contain_text("send-mail")
+    assert "endpoint=send-mail" in tab.page.url
+    expect(tab.page.locator("tbody")).not_to_contain_text("charge-card")
+    tab.page.go_back()
+    expect(tab.page.locator("tbody")).to_contain_text("charge-card")
