@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from flask import g
+
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
@@ -11,7 +13,7 @@ from app.console.views.graph_picture import draw
 from app.console.views.json_text import shown_json
 from app.console.views.node_lines import node_lines
 from app.features.workflows import control_api, retrying
-from app.features.workflows.critical_path import critical_path_of
+from app.features.workflows.critical_path import critical_path, timed_nodes
 from app.features.workflows.graph_formats import Drawing
 from app.features.workflows.node_list import drawing_of, get_node, page_of_items, page_of_nodes
 from app.features.workflows.retry_plan import RetryPlan, RetryRequest
@@ -37,9 +39,26 @@ page = ConsolePage(
 )
 
 
+def _workflow(workflow_id: str) -> StoredWorkflow:
+    """Read the workflow once for all regions of a page."""
+    if "console_workflow" not in g:
+        g.console_workflow = get_workflow(services().database, workflow_id)
+    found: StoredWorkflow = g.console_workflow
+    return found
+
+
+def _drawing(workflow: StoredWorkflow) -> Drawing:
+    """Read the graph once for all regions of a page; an empty one for a workflow that is too large for a picture."""
+    if "console_drawing" not in g:
+        is_small = workflow.nodes <= MAX_PICTURED
+        g.console_drawing = drawing_of(services().database, workflow.workflow_id) if is_small else Drawing([], [])
+    found: Drawing = g.console_drawing
+    return found
+
+
 @page.show
 def show(workflow_id: str) -> Values:
-    found = get_workflow(services().database, workflow_id)
+    found = _workflow(workflow_id)
     return {"title": found.name, "workflow_id": workflow_id, "name": found.name, "node": query().text("node")}
 
 
@@ -47,7 +66,7 @@ def show(workflow_id: str) -> Values:
 def state(workflow_id: str) -> Values:
     """Read the workflow with its state in words, its controls and its history."""
     database = services().database
-    found = get_workflow(database, workflow_id)
+    found = _workflow(workflow_id)
     return {
         "workflow": found,
         "explanation": explain_workflow(database, found),
@@ -67,11 +86,11 @@ def state(workflow_id: str) -> Values:
 def graph(workflow_id: str) -> Values:
     """Draw the graph with its critical path."""
     database = services().database
-    found = get_workflow(database, workflow_id)
+    found = _workflow(workflow_id)
     if found.nodes > MAX_PICTURED:
         return {"picture": None, "path": [], "chosen": "", "workflow": found}
-    path = critical_path_of(database, workflow_id)
-    drawing = drawing_of(database, workflow_id)
+    drawing = _drawing(found)
+    path = critical_path(timed_nodes(database, workflow_id), drawing.edges)
     picture = draw(drawing.nodes, drawing.edges, [node.number for node in path])
     return {"picture": picture, "path": path, "chosen": query().text("node"), "workflow": found}
 
@@ -86,7 +105,7 @@ def node(workflow_id: str) -> Values:
         "view": view,
         "items": items,
         "definition": shown_json(view.definition),
-        "can_retry": get_workflow(database, workflow_id).status in _CAN_RETRY,
+        "can_retry": _workflow(workflow_id).status in _CAN_RETRY,
         "workflow_id": workflow_id,
     }
 
@@ -95,13 +114,12 @@ def node(workflow_id: str) -> Values:
 def nodes(workflow_id: str) -> Values:
     """Read a page of the nodes, each after its parents."""
     database, states = services().database, [each.value for each in NodeState]
-    found = get_workflow(database, workflow_id)
+    found = _workflow(workflow_id)
     wanted = query().choice("state", states)
     read = partial(page_of_nodes, database, workflow_id, state=NodeState(wanted) if wanted else None)
     shown = shown_page(read, {"state": wanted}, 100)
-    drawing = drawing_of(database, workflow_id) if found.nodes <= MAX_PICTURED else Drawing([], [])
     return {
-        "lines": node_lines(shown.items, drawing, found.status, now()),
+        "lines": node_lines(shown.items, _drawing(found), found.status, now()),
         "shown": shown,
         "state": wanted,
         "states": states,
@@ -122,7 +140,7 @@ retry_page = ConsolePage(
 def preview(workflow_id: str) -> Values:
     """Plan a retry from the ticked nodes, or from all failed nodes, and say which nodes would run again."""
     database = services().database
-    found = get_workflow(database, workflow_id)
+    found = _workflow(workflow_id)
     names = query().many("from")
     plan, fault = _plan(found, names)
     return {

@@ -52,9 +52,13 @@ class TimedNode(RowValue):
 
 def critical_path_of(database: Database, workflow_id: str) -> list[TimedNode]:
     """Read the critical path of a workflow; empty if no node was ready yet."""
-    key = {"workflow_id": workflow_id}
-    nodes = [TimedNode.from_row(row) for row in database.fetch(TIMES, key)]
-    return critical_path(nodes, [(row.parent, row.child) for row in database.fetch(EDGES, key)])
+    edges = database.fetch(EDGES, {"workflow_id": workflow_id})
+    return critical_path(timed_nodes(database, workflow_id), [(row.parent, row.child) for row in edges])
+
+
+def timed_nodes(database: Database, workflow_id: str) -> list[TimedNode]:
+    """Read the nodes of a workflow that became ready, in topological order."""
+    return [TimedNode.from_row(row) for row in database.fetch(TIMES, {"workflow_id": workflow_id})]
 
 
 def critical_path(nodes: Sequence[TimedNode], edges: Iterable[tuple[int, int]]) -> list[TimedNode]:
