@@ -18,7 +18,10 @@ OVERDUE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One condition: `subject` is shown in bold, `since` is an instant, `page` the page that helps, with its query."""
+    """One condition: `subject` is shown in bold, `since` is an instant, `page` the page that helps, with its query.
+
+    `remedy` is the operation that ends it, and `of` the part of its path.
+    """
 
     tone: str
     subject: str
@@ -26,6 +29,12 @@ class Attention:
     since: datetime | None = None
     page: str = ""
     query: tuple[tuple[str, str], ...] = ()
+    remedy: str = ""
+    of: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def target(self) -> dict[str, str]:
+        return dict(self.of)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -65,7 +74,10 @@ def _queues(statistics: ServiceStatistics) -> Iterator[Attention]:
 def _breakers(breakers: Sequence[Mapping[str, Any]]) -> Iterator[Attention]:
     for breaker in breakers:
         yield Attention(
-            "bad", breaker["target"], "is left alone: too many deliveries failed there, since", breaker["changed_at"]
+            *("bad", breaker["target"], "is left alone: too many deliveries failed there, since"),
+            *(breaker["changed_at"], "processes"),
+            remedy="POST /breakers/<target>/close",
+            of=(("target", breaker["target"]),),
         )
 
 
@@ -81,16 +93,22 @@ def _letters(statistics: ServiceStatistics) -> Iterator[Attention]:
         most = max(statistics.unseen, key=lambda each: each.letters)
         share = "all" if most.letters == total else number(most.letters)
         subject = numbered(total, "dead letter", or_more=most.letters >= MAX_LETTERS)
-        yield Attention("warn", subject, f"without a resolution, {share} of {most.endpoint}", page="dead_letters")
+        yield Attention("warn", subject, f"without a resolution, {share} of {most.endpoint}", page="letters")
 
 
 def _pauses(statistics: ServiceStatistics, endpoints: Sequence[EndpointState]) -> Iterator[Attention]:
     for queue in statistics.queues:
         if queue.paused_at is not None:
-            yield Attention("warn", f"Queue {queue.queue}", "is paused since", queue.paused_at, "processes")
+            yield Attention(
+                *("warn", f"Queue {queue.queue}", "is paused since", queue.paused_at, "processes"),
+                remedy="POST /queues/<queue>/resume",
+                of=(("queue", queue.queue),),
+            )
     for each in endpoints:
         if each.paused_at is not None:
-            name = each.endpoint
+            name = (("name", each.endpoint),)
             yield Attention(
-                "warn", f"Endpoint {name}", "is paused since", each.paused_at, "endpoint", (("name", name),)
+                *("warn", f"Endpoint {each.endpoint}", "is paused since", each.paused_at, "endpoint", name),
+                remedy="POST /endpoints/<name>/resume",
+                of=name,
             )

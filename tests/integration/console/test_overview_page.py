@@ -66,6 +66,14 @@ def test_each_condition_is_named_urgent_ones_first(reader: Visitor, database: Da
     assert "all of lettered" in page
 
 
+def test_pause_ends_from_the_overview(app: Flask, database: Database) -> None:
+    rows.add_endpoint(database, "paused")
+    database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'paused'"))
+    resume = "/console/do/post/endpoints/paused/resume"
+    assert not Visitor(app, Scope.READ).has_form("/console", resume)
+    assert "is paused since" not in Visitor(app, Scope.ADMIN).act("/console", resume)
+
+
 def test_figures_and_endpoints_of_the_window_are_shown(reader: Visitor, database: Database) -> None:
     for name in ("calm", "failing<b>"):
         rows.add_endpoint(database, name)
