@@ -59,7 +59,7 @@ def simulate(body: dict[str, Any]) -> dict[str, Any]:
 
     At most 500 schedules, for at most two seconds; the answer names the schedules that are left out.
     """
-    subjects, is_complete = _subjects(services().database, body)
+    subjects, is_complete = subjects_of(services().database, body)
     return _shape_simulation(simulate_in(body, subjects), is_complete=is_complete)
 
 
@@ -90,7 +90,7 @@ def _start(body: dict[str, Any]) -> datetime:
     return (body.get("start") or datetime.now(UTC)).replace(microsecond=0)
 
 
-def _subjects(database: Database, body: dict[str, Any]) -> tuple[list[Subject], bool]:
+def subjects_of(database: Database, body: dict[str, Any]) -> tuple[list[Subject], bool]:
     """Return the schedules of a request, and whether these are all that match."""
     if body.get("cron") is not None or body.get("every") is not None:
         return [_asked(body)], True

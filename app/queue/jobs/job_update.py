@@ -119,7 +119,7 @@ def _replace(
         # The last tick after now that the old version still delivers.
         recent = {"now": now, "last_tick": old.last_tick_at, "recent_ms": creator.look_ahead_ms + _MARGIN_MS}
         taken = connection.execute(TAKEN, {"job_id": job_id} | recent).one().tick
-        new = replace(_scheduled(old, changes, now, taken), trace=trace)
+        new = replace(scheduled_version(old, changes, now, taken), trace=trace)
         params = job_insertion.params_of(new, target, new_id, creator.shards) | {
             "status": old.status.value,
             "version": old.version + 1,
@@ -151,7 +151,8 @@ def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
     return NewJob(endpoint=old.endpoint, trigger=old.trigger, **kept)
 
 
-def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime, taken: datetime | None) -> NewJob:
+def scheduled_version(old: Job, changes: Mapping[str, Any], now: datetime, taken: datetime | None) -> NewJob:
+    """Return the job that replaces `old` now, with its timetable and its first tick, which is later than `taken`."""
     table = _changed(old, changes)
     tick = table.first_tick(now, start_given=changes.get("starts_at") is not None, after=taken)
     paused = old.status is JobStatus.PAUSED

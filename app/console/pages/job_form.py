@@ -1,0 +1,147 @@
+"""Form of a job: typed texts become the body of a request, and faults go to their fields."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marshmallow import Schema, ValidationError
+
+from app.catalog.endpoints import versions
+from app.catalog.named_table import PAYLOAD_SPECS
+from app.console.views.schema_form import ROOT, FormField, form_of, typed_input
+from app.kernel.errors import EndpointNotFoundError, InvalidRequestError, TaskExecutorError
+from app.kernel.formats import marshmallow_faults
+from app.web.http.body import parse_json
+from app.web.services import services
+
+MAX_TYPED = 1_200_000
+OWN_FIELDS = frozenset({"csrf", "once", "back", "etag"})
+PLAIN = (
+    *("name", "queue", "cron", "timezone", "every", "starts_at", "ends_at", "catch_up", "overlap", "delay", "run_at"),
+    *("idempotency_key",),
+)
+WHOLE = ("priority", "max_catch_up")
+
+
+@dataclass
+class TypedJob:
+    """Texts of the form of a job, and the request that they stand for.
+
+    Attributes:
+        texts: Typed texts by field.
+        input_form: Fields of the input, with the typed texts.
+        body: Body of the request, as far as it can be read.
+        faults: Faults by the name of their field.
+    """
+
+    texts: dict[str, str]
+    input_form: FormField
+    body: dict[str, Any] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def add_faults(self, error: TaskExecutorError) -> None:
+        """Show the faults of a refused request at their fields."""
+        for fault in error.details:
+            self._add(fault["pointer"].removeprefix("/"), fault["message"])
+        if not error.details:
+            self.faults.setdefault("", error.message)
+
+    def add_faults_of_schema(self, error: ValidationError) -> None:
+        for path, message in marshmallow_faults(error.messages):
+            self._add("/".join(map(str, path)), message)
+
+    def _add(self, place: str, message: str) -> None:
+        known = {*PLAIN, *WHOLE, "labels", "endpoint"}
+        top = place.partition("/")[0]
+        # A fault of a missing property belongs to the field of that property.
+        name = place if top == ROOT else top
+        self.faults.setdefault(name if top == ROOT or top in known else "", message)
+
+
+def texts_in(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a form or an address that a person typed."""
+    return {name: text for name, text in fields.items() if name not in OWN_FIELDS and len(text) <= MAX_TYPED}
+
+
+def typed_job(texts: dict[str, str], schema: Mapping[str, Any] | None, *, trigger: str) -> TypedJob:
+    """Read typed texts; faults of values that no request could hold are noted at their fields."""
+    as_json = texts.get("as") == "json"
+    found = TypedJob(texts, form_of(None if as_json else schema, texts))
+    read, faults = typed_input(found.input_form)
+    found.faults |= {f"{ROOT}{pointer}": message for pointer, message in faults.items()}
+    body: dict[str, Any] = {name: text.strip() for name in PLAIN if (text := texts.get(name, "")).strip()}
+    body = {name: value for name, value in body.items() if name in _fields_of(trigger)}
+    for name in WHOLE:
+        text = texts.get(name, "").strip()
+        if text and name in _fields_of(trigger):
+            body[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+    if texts.get("labels", "").strip():
+        body["labels"] = _labels(texts["labels"], found.faults)
+    if texts.get("fixed_delay") and trigger == "INTERVAL":
+        body["fixed_delay"] = True
+    for name in ("starts_at", "ends_at", "run_at"):
+        if name in body:
+            body[name] = as_utc(body[name])
+    found.body = body | {"input": read}
+    return found
+
+
+def load(schema: Schema, typed: TypedJob, body: dict[str, Any]) -> dict[str, Any] | None:
+    """Load a body as the API does; None if it has faults, which are noted at their fields."""
+    try:
+        checked: Any = parse_json(json.dumps(body))
+        loaded: dict[str, Any] = schema.load(checked)
+    except ValidationError as error:
+        typed.add_faults_of_schema(error)
+    except InvalidRequestError as error:
+        typed.add_faults(error)
+    else:
+        return None if typed.faults else loaded
+    return None
+
+
+def schema_of(endpoint: str) -> Mapping[str, Any] | None:
+    """Return the schema of an endpoint's inputs; None without a schema. Raises EndpointNotFoundError."""
+    found = versions.get(services().database, endpoint)
+    if found.payload_spec is None:
+        return None
+    schema: Mapping[str, Any] = PAYLOAD_SPECS.get(services().database, found.payload_spec).value
+    return schema
+
+
+def input_faults(endpoint: str, typed: TypedJob) -> None:
+    """Check the input against the schema of its endpoint, and note the faults at their fields."""
+    try:
+        services().creator.targets.checked(endpoint, typed.body["input"])
+    except EndpointNotFoundError as error:
+        typed.faults["endpoint"] = error.message
+    except TaskExecutorError as error:
+        typed.add_faults(error)
+
+
+def _labels(text: str, faults: dict[str, str]) -> dict[str, str]:
+    pairs = [each.strip().partition("=") for each in text.split(",") if each.strip()]
+    if not all(sign for _, sign, _ in pairs):
+        faults["labels"] = "Must be key=value pairs, separated by commas."
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def as_utc(text: str) -> str:
+    """Complete a local date and time, as browsers send them, to an instant in UTC."""
+    has_zone = text.endswith(("Z", "z")) or "+" in text or text.count("-") > 2
+    seconds = text if text.count(":") > 1 or has_zone else f"{text}:00"
+    return seconds if has_zone else f"{seconds}Z"
+
+
+def _fields_of(trigger: str) -> set[str]:
+    """Return the fields that a job of a trigger may have."""
+    common = {"name", "queue", "priority", "idempotency_key"}
+    repeating = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
+    own = {
+        "IMMEDIATE": set[str](),
+        "DELAYED": {"delay", "run_at"},
+        "CRON": {"cron", "timezone", *repeating},
+        "INTERVAL": {"every", *repeating},
+    }
+    return common | own[trigger]

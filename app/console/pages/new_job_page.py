@@ -1,0 +1,155 @@
+"""New job: a form made from the schema of its endpoint, and the request that it stands for."""
+
+from typing import Any
+
+from flask import Response, request
+
+from app.catalog.endpoints import versions
+from app.console.http.actions import ONCE, Done, action
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import form, query
+from app.console.http.page_rendering import to
+from app.console.pages.job_form import TypedJob, input_faults, load, schema_of, texts_in, typed_job
+from app.console.pages.schedule_preview import preview_of
+from app.console.views.curl_text import curl_of
+from app.console.views.schedule_words import CATCH_UP, OVERLAP
+from app.console.views.schema_form import COUNT, MAX_ITEMS, texts_of
+from app.console.views.text_by_name import TextByName
+from app.kernel.db.paging import PageRequest
+from app.kernel.errors import EndpointNotFoundError, TaskExecutorError
+from app.queue.jobs.job_queries import get_job
+from app.schedule.zones import names
+from app.web.http.request_log import trace_of_new_jobs
+from app.web.jobs.answer_schemas import JobSchema
+from app.web.jobs.creating import permitted
+from app.web.jobs.request_schemas import NewJobSchema
+from app.web.services import services
+from schema.states import CatchUp, Overlap, Trigger
+
+WHEN = {"now": Trigger.IMMEDIATE, "later": Trigger.DELAYED, "cron": Trigger.CRON, "every": Trigger.INTERVAL}
+_LABELS = (("now", "at once"), ("later", "later, once"), ("cron", "by cron"), ("every", "at an interval"))
+_ADD = "add:"
+MAX_ENDPOINTS = 200
+
+# A key that only sends to a `url` has no endpoint to choose.
+page = ConsolePage("new_job", "/jobs/new", "New job", reads="PUT /jobs/<job_id>", under="jobs")
+
+
+@page.show
+def show() -> Values:
+    """Return the form: empty, of an endpoint, or like another job."""
+    texts = texts_in(request.args)
+    if like := query().text("like"):
+        texts = _texts_like(like) | texts
+    return _values(_typed(texts), is_new=True)
+
+
+@page.region("runs", reads="POST /cron/preview")
+def runs() -> Values:
+    """Preview the schedule that is being typed."""
+    return preview_of(query())
+
+
+@action("POST /jobs")
+def create() -> Done | Response:
+    """Create a job, or show the form with its faults or with another item of a list."""
+    texts = texts_in(request.form)
+    wanted = form().text("do")
+    if wanted.startswith(_ADD):
+        name = f"{COUNT}{wanted.removeprefix(_ADD)}"
+        number = texts.get(name, "1")
+        texts[name] = str(min(MAX_ITEMS, int(number) + 1 if number.isdigit() and len(number) < 4 else 2))
+        return page.answer({}, _values(_typed(texts)))
+    typed = _typed(texts)
+    loaded = _checked(typed)
+    if loaded is None or wanted == "check":
+        return page.answer({}, _values(typed, is_checked=loaded is not None), 200 if loaded is not None else 422)
+    try:
+        created = services().creator.create(permitted(loaded, trace_of_new_jobs()), together=True)
+    except TaskExecutorError as error:
+        typed.add_faults(error)
+        return page.answer({}, _values(typed), 422)
+    verb = "created" if created.is_new else "found: one with this key exists"
+    return Done(f"The job is {verb}.", to("job", job_id=created.job.job_id))
+
+
+def _typed(texts: dict[str, str]) -> TypedJob:
+    endpoint, schema, fault = texts.get("endpoint", "").strip(), None, ""
+    if endpoint:
+        try:
+            schema = schema_of(endpoint)
+        except EndpointNotFoundError as error:
+            fault = error.message
+    when = texts.get("when", "now")
+    trigger = WHEN.get(when, Trigger.IMMEDIATE)
+    typed = typed_job(texts, schema, trigger=trigger.value)
+    if fault:
+        typed.faults["endpoint"] = fault
+    typed.body = {"endpoint": endpoint, "trigger": trigger.value} | typed.body
+    if not trigger.repeats:
+        # A form that is sent twice creates one job.
+        typed.body.setdefault("idempotency_key", f"console-{texts.get(ONCE) or request.form.get(ONCE, '')}")
+    return typed
+
+
+def _checked(typed: TypedJob) -> dict[str, Any] | None:
+    """Return the body as the API would load it; None if it has faults."""
+    loaded = load(NewJobSchema(), typed, typed.body)
+    if "endpoint" not in typed.faults and typed.body["endpoint"]:
+        input_faults(typed.body["endpoint"], typed)
+    return None if typed.faults else loaded
+
+
+def _values(typed: TypedJob, *, is_new: bool = False, is_checked: bool = False) -> Values:
+    texts = typed.texts
+    return {
+        "texts": {name: texts.get(name, "") for name in _NAMES},
+        "when": texts.get("when", "now") if texts.get("when") in WHEN else "now",
+        "whens": _LABELS,
+        "input": typed.input_form,
+        "as_json": texts.get("as") == "json",
+        "faults": TextByName(
+            {"endpoint": typed.faults["endpoint"]}
+            if is_new and "endpoint" in typed.faults
+            else {}
+            if is_new
+            else typed.faults,
+        ),
+        "endpoint": texts.get("endpoint", "").strip(),
+        "endpoints": _endpoints(),
+        "zones": sorted(names()),
+        "catch_ups": [(each.value, CATCH_UP[each]) for each in CatchUp],
+        "overlaps": [(each.value, OVERLAP[each]) for each in Overlap],
+        "is_new": is_new,
+        "is_checked": is_checked,
+        "curl": curl_of("POST", f"{request.host_url.rstrip('/')}/jobs", typed.body) if typed.body["endpoint"] else "",
+        "runs": preview_of(texts),
+    }
+
+
+_NAMES = (
+    *("name", "labels", "queue", "priority", "idempotency_key", "cron", "timezone", "every", "fixed_delay"),
+    *("starts_at", "ends_at", "catch_up", "max_catch_up", "overlap", "delay", "run_at"),
+)
+
+
+def _endpoints() -> list[str]:
+    return sorted(each.name for each in versions.page(services().database, PageRequest(MAX_ENDPOINTS)).items)
+
+
+def _texts_like(job_id: str) -> dict[str, str]:
+    """Return the texts of a form that creates a job like an existing job."""
+    job = get_job(services().database, job_id)
+    shaped = JobSchema().dump(job)
+    texts = {name: str(shaped[name]) for name in _NAMES if shaped.get(name) is not None and name != "labels"}
+    texts.pop("idempotency_key", None)
+    texts.pop("starts_at", None)
+    texts["labels"] = ",".join(f"{name}={value}" for name, value in job.labels.items())
+    texts["endpoint"] = job.endpoint
+    texts["when"] = next(when for when, trigger in WHEN.items() if trigger is job.trigger)
+    shown = texts_of(schema_of(job.endpoint), job.input)
+    return texts | (shown if shown is not None else _as_json(job.input))
+
+
+def _as_json(value: Any) -> dict[str, str]:
+    return {"as": "json"} | (texts_of(None, value) or {})

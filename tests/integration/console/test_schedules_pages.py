@@ -1,0 +1,102 @@
+"""Pages of schedules: the day."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests.integration.client import Api
+from tests.integration.console.visitor import Visitor
+from tests.integration.registered import created, cron, interval, register
+
+PATH = "/console/schedules"
+BERLIN = "Europe/Berlin"
+
+
+@pytest.fixture
+def visitor(app: Flask, database: Database) -> Visitor:
+    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
+
+
+def test_day_shows_the_schedules_with_their_starts(api: Api, visitor: Visitor) -> None:
+    assert "No active schedule matches" in visitor.get(PATH)
+    register(api)
+    created(api, cron(cron="0 2 * * *", timezone=BERLIN, name="nightly <b>"))
+    created(api, cron(cron="0 2 1 * *", timezone=BERLIN, name="monthly"))
+    created(api, interval(every="10s", name="beat"))
+    page = visitor.get(f"{PATH}?date=2099-01-01&zone={BERLIN}")
+    for part in (
+        "nightly &lt;b&gt;",
+        "At 02:00 every day",
+        "every 10s",
+        "8,642",
+        "Thursday, 1 January 2099",
+        "M120 5H124",
+    ):
+        assert part in page, part
+    assert "monthly" not in visitor.get(f"{PATH}?name=beat")
+
+
+def test_overdue_schedules_come_first(api: Api, visitor: Visitor, database: Database) -> None:
+    register(api)
+    created(api, cron(cron="* * * * *", name="soon"))
+    late = created(api, cron(cron="0 2 * * *", name="late"))["job_id"]
+    database.fetch(
+        text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 hour' WHERE job_id = :id"),
+        {"id": late},
+    )
+    page = visitor.get(PATH)
+    assert page.index(">late<") < page.index(">soon<")
+    assert "overdue" in page
+
+
+def test_clock_change_of_the_day_is_told(api: Api, visitor: Visitor) -> None:
+    register(api)
+    created(api, cron(cron="30 2 * * *", timezone=BERLIN))
+    page = visitor.get(f"{PATH}?date=2027-03-28&zone={BERLIN}")
+    assert "do not exist in Europe/Berlin. 1 schedule starts once for all of them." in page
+
+
+def test_paused_schedules_are_listed_and_resumed(api: Api, visitor: Visitor) -> None:
+    register(api)
+    job_id = created(api, cron(name="report"))["job_id"]
+    do = f"/console/do/post/jobs/{job_id}"
+    assert "is paused" in visitor.act(PATH, f"{do}/pause")
+    assert f'id="paused-{job_id}"' in visitor.get(PATH)
+    visitor.act(PATH, f"{do}/resume")
+    assert api.get(f"/jobs/{job_id}").json["status"] == "ACTIVE"
+
+
+def test_faults_of_the_address_are_told(visitor: Visitor) -> None:
+    for query, words in (("zone=Mars", "time zone"), ("date=x", "Must be a date"), ("date=1900-01-01", "Must be from")):
+        assert words in visitor.get(f"{PATH}?{query}", 400)
+
+
+def test_outage_is_simulated(api: Api, visitor: Visitor) -> None:
+    assert "Simulate" in visitor.get(f"{PATH}/what-if")
+    register(api)
+    created(api, cron(cron="* * * * *", name="beat", max_catch_up=10))
+    at = datetime.now(UTC).replace(microsecond=0)
+    begin, end = (f"{at + timedelta(hours=hours):%Y-%m-%dT%H:%M}" for hours in (2, 3))
+    page = visitor.get(f"{PATH}/what-if?length=1d&outage_start={begin}&outage_end={end}")
+    assert all(part in page for part in (">beat<", ">10<", ">50<", "missed during the outage"))
+    assert "No active schedule matches" in visitor.get(f"{PATH}/what-if?length=1d&name=nobody")
+    assert "Must be within the period" in visitor.get(f"{PATH}/what-if?length=1h&outage_start={begin}&outage_end={end}")
+
+
+def test_pause_of_a_filter_is_previewed_and_begun(api: Api, visitor: Visitor) -> None:
+    register(api)
+    created(api, cron(name="report", labels={"team": "a"}))
+    created(api, cron(name="other"))
+    page = visitor.get(f"{PATH}/bulk?action=pause&labels=team%3Da")
+    assert ("report" in page, "other" in page) == (True, False)
+    do = "/console/do/post/bulk-operations"
+    begun = visitor.act(f"{PATH}/bulk?action=pause&labels=team%3Da", do, rate="50")
+    assert "has begun" in begun
+    (operation,) = api.get("/bulk-operations").json["items"]
+    assert (operation["action"], operation["wanted"], operation["rate"]) == ("pause", {"labels": {"team": "a"}}, 50)
+    assert "Nothing matches: there is nothing to resume" in visitor.get(f"{PATH}/bulk?action=resume&labels=team%3Da")
+    assert "this concerns all schedules" in visitor.get(f"{PATH}/bulk?action=pause")
