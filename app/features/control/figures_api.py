@@ -34,7 +34,9 @@ class HeldSchema(Schema):
     """An endpoint whose executions wait although workers have capacity."""
 
     endpoint = fields.String(required=True, metadata={"example": "send-mail"})
-    hold = fields.Enum(Hold, by_value=True, required=True, metadata={"description": "what holds it back"})
+    hold = fields.Enum(
+        Hold, by_value=True, required=True, metadata={"description": "what holds it back", "example": Hold.RATE.value}
+    )
     waiting = fields.Integer(required=True, metadata={"description": "up to 1,000 are counted", "example": 412})
     seconds = fields.Float(
         required=True, allow_none=True, metadata={"description": "until its rate admits the next", "example": 0.4}
@@ -107,7 +109,7 @@ class EndpointStateSchema(Schema):
     troubles = fields.List(
         fields.Enum(Trouble, by_value=True),
         required=True,
-        metadata={"description": "reasons to look at it, the most urgent first"},
+        metadata={"description": "reasons to look at it, the most urgent first", "example": [Trouble.LATE.value]},
     )
     attempts = fields.Integer(required=True, metadata={"example": 4210})
     per_second = fields.Float(required=True, metadata={"description": "of `attempts`", "example": 1.169})
@@ -125,7 +127,9 @@ class EndpointStateSchema(Schema):
     waiting = fields.Integer(
         required=True, allow_none=True, metadata={"description": "of an endpoint that is held back, up to 1,000"}
     )
-    held_by = fields.Enum(Hold, by_value=True, required=True, allow_none=True)
+    held_by = fields.Enum(
+        Hold, by_value=True, required=True, allow_none=True, metadata={"example": Hold.CONCURRENCY.value}
+    )
     admits_in_seconds = fields.Float(required=True, allow_none=True, metadata={"description": "if its rate holds it"})
     letters = fields.Integer(required=True, metadata={"description": "open dead letters"})
     breaker = fields.String(validate=_STATE, required=True, allow_none=True)
