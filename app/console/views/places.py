@@ -24,7 +24,7 @@ _PATHS = {
     "rule": "/console/notifications/{}",
     "routes": "/console/catalogue/routes",
     "breaker": "/console/processes#{}",
-    "queue": "/console/processes#{}",
+    "queue": "/console/processes#queue-{}",
     "worker": "/console/processes#{}",
     "api_key": "/console/keys#{}",
 }
