@@ -65,7 +65,7 @@ def flow(name: str) -> Values:
     }
 
 
-@page.region("versions", reads="GET /endpoints/<name>/versions", live="catalogue")
+@page.region("versions", reads="GET /endpoints/<name>/versions", live="catalog")
 def versions_(name: str) -> Values:
     """Read the newest versions, and compare the two versions of the address, or the newest two."""
     found = version_history.page_of_versions(services().database, name, PageRequest(MAX_VERSIONS)).items
@@ -83,7 +83,7 @@ def versions_(name: str) -> Values:
     }
 
 
-@page.region("uses", reads="GET /endpoints/<name>/uses", live="catalogue")
+@page.region("uses", reads="GET /endpoints/<name>/uses", live="catalog")
 def uses_(name: str) -> Values:
     return {"uses": [each for each in uses.of_endpoint(services().database, name).uses if each.count]}
 
