@@ -12,6 +12,7 @@ from app.kernel.db.paging import PageRequest
 from schema.states import BulkJobStatus, ExecutionStatus
 from tests import rows
 from tests.console_story import Story
+from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 
 EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/console/walks"
@@ -91,6 +92,21 @@ def test_execution_shows_its_picture_attempts_request_and_reason(reader: Visitor
     for each in (story.running, story.retrying, story.later[0], story.good):
         assert "<svg" in shown(reader, f"{EXECUTIONS}/{each}")
     reader.get(f"{EXECUTIONS}/exec_unknown", 404)
+
+
+@pytest.mark.parametrize(
+    ("pause", "reason"),
+    [
+        ("/endpoints/send-mail", "its endpoint is paused"),
+        ("/queues/http", "its queue is paused"),
+    ],
+)
+def test_wait_is_ended_by_the_button_of_its_reason(app: Flask, api: Api, story: Story, pause: str, reason: str) -> None:
+    admin, path = Visitor(app, Scope.ADMIN), f"{EXECUTIONS}/{story.waiting[0]}"
+    assert api.post(f"{pause}/pause").status_code < 300
+    assert reason in shown(admin, EXECUTIONS)
+    admin.act(path, f"/console/do/post{pause}/resume")
+    assert reason not in shown(admin, EXECUTIONS)
 
 
 def test_execution_is_retried_once(operator: Visitor, database: Database, story: Story) -> None:
