@@ -1,6 +1,5 @@
 """Kills: the process of a user, the worker, the database, while actors run."""
 
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,8 @@ def test_execution_of_a_killed_process_runs_in_another(
     eventually(lambda: database.fetch(text("SELECT 1 FROM endpoints WHERE name = 'hold'")))
     tasks.hold.send(word)
     eventually(lambda: user.lines() == [f"hold {word}"])
-    waiting = tasks.note.send("unstarted")
+    tasks.note.send("before the kill")
     eventually(lambda: len(user.lines()) == 2)
-    del waiting
     victim.kill()
     user.process()
     eventually(lambda: user.lines().count(f"hold {word}") == 2, what="the second run")
@@ -65,7 +63,8 @@ def test_message_that_kills_its_process_three_times_is_a_dead_letter(
         child.kill()
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert errors_of(database) == ["PROCESS_LOST", "PROCESS_LOST", "WORKER_LOST"]
-    assert [row.error_type for row in database.fetch(text("SELECT error_type FROM dead_letters"))] == ["WORKER_LOST"]
+    letters = text("SELECT error_type FROM dead_letters")
+    eventually(lambda: [row.error_type for row in database.fetch(letters)] == ["WORKER_LOST"], what="the dead letter")
 
 
 def test_late_outcome_after_the_death_of_the_worker_is_refused(
@@ -122,4 +121,3 @@ def test_runner_alone_may_die(user: User, tasks: Any, database: Database) -> Non
     tasks.note.send("b")
     user.process()
     eventually(lambda: user.lines() == ["note a", "note b"])
-    assert os.getpid()
