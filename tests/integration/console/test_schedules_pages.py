@@ -42,14 +42,14 @@ def test_day_shows_the_schedules_with_their_starts(api: Api, visitor: Visitor) -
 
 def test_overdue_schedules_come_first(api: Api, visitor: Visitor, database: Database) -> None:
     register(api)
-    created(api, cron(cron="* * * * *", name="soon"))
-    late = created(api, cron(cron="0 2 * * *", name="late"))["job_id"]
+    soon = created(api, cron(cron="* * * * *", name="soon"))["job_id"]
+    late = created(api, cron(cron="0 2 * * *", name="zz-late"))["job_id"]
     database.fetch(
         text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 hour' WHERE job_id = :id"),
         {"id": late},
     )
-    page = visitor.get(PATH)
-    assert page.index(">late<") < page.index(">soon<")
+    page = visitor.get(f"{PATH}?sort=name")
+    assert page.index(f'<tr id="{late}"') < page.index(f'<tr id="{soon}"')
     assert "overdue" in page
 
 

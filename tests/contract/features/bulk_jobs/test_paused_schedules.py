@@ -10,6 +10,7 @@ from app.features.bulk_jobs import store as bulk_jobs_store
 from app.features.bulk_jobs.operation_job import OperationJob
 from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkFilter, BulkOperation, Parameters
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.queue.bulk.bulk_job_kind import AT_ONCE, preview
 from app.queue.bulk.bulk_job_runner import BulkJobRunner
 from app.queue.executions import on_hold
@@ -79,8 +80,13 @@ def test_resume_affects_the_paused_schedules_and_their_executions(database: Data
     begin(database, BulkAction.PAUSE)
     runner(database).run()
     assert (rows.execution(database, waiting).status, rows.execution(database, waiting).on_hold) == ("PENDING", True)
-    begin(database, BulkAction.RESUME, BulkFilter(job_id=schedules[0]))
-    assert runner(database).run() == (1, 0)
+    (execution,) = rows.add_executions(database)
+    once = rows.job_of(database, execution).job_id
+    job_pause.pause_job(database, once, "you")
+    begin(database, BulkAction.RESUME, BulkFilter(endpoint="target", created_after=EPOCH))
+    set_column(database, schedules[1], "created_at", "now() + INTERVAL '1 hour'")
+    assert runner(database).run() == (4, 0)
+    assert statuses(database)[once] == "PAUSED", "a one-shot job is no schedule"
     assert (rows.execution(database, waiting).status, rows.execution(database, waiting).on_hold) == ("QUEUED", False)
     assert statuses(database)[schedules[1]] == "PAUSED"
 
