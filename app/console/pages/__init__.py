@@ -37,6 +37,11 @@ from app.console.pages import job_actions as _job_actions  # noqa: F401 - regist
 
 PAGES: tuple[ConsolePage, ...] = (
     overview_page.page,
+    executions_page.page,
+    execution_page.page,
+    bulk_page.page,
+    uncertain_page.page,
+    walks_page.page,
     jobs_page.page,
     new_job_page.page,
     job_page.page,
@@ -45,11 +50,6 @@ PAGES: tuple[ConsolePage, ...] = (
     schedule_editor_page.page,
     what_if_page.page,
     history_page.page,
-    executions_page.page,
-    execution_page.page,
-    bulk_page.page,
-    uncertain_page.page,
-    walks_page.page,
     letters_page.page,
     letter_page.page,
     redrive_page.page,
