@@ -54,7 +54,7 @@ def existing(shared_api: Api) -> dict[str, str]:
     job = created(shared_api, one_shot("existing", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
     job_parameters = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter_id = add_letter(services(shared_api.app).database)
-    nobody = {"target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
+    nobody = {"target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody", "version": "1"}
     redrive_id = shared_api.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]
     bulk = shared_api.post("/bulk-operations", {"action": "retry", "wanted": {}, "all": True}).json
     bulk_parameters = {"redrive_id": redrive_id, "operation_id": bulk["operation_id"]}
