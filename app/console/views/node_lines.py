@@ -8,6 +8,7 @@ from datetime import datetime
 from app.features.workflows.graph_formats import Drawing
 from app.features.workflows.model import NodeReason
 from app.features.workflows.node_list import StoredNode
+from app.kernel.formats import numbered
 from schema.states import FINAL_OF_NODE, NodeState, WorkflowStatus
 
 MAX_NAMED = 3
@@ -58,7 +59,7 @@ def _items(node: StoredNode) -> str:
     if node.items is None:
         return ""
     failed = f", {node.items_failed:,} failed" if node.items_failed else ""
-    return f"{(node.items_made or 0) - (node.items_open or 0):,} of {node.items:,} items ended{failed}"
+    return f"{(node.items_made or 0) - (node.items_open or 0):,} of {numbered(node.items, 'item')} ended{failed}"
 
 
 def _took(node: StoredNode, now: datetime) -> float | None:

@@ -81,7 +81,7 @@ def way_out_of(why: Explanation, *, job_id: str, endpoint: str) -> WayOut | None
         ),
         "NO_WORKER": WayOut(f"Start a worker for the queue: dramatiq actors -Q {queue}"),
         "WAITING_FOR_SCHEDULER": WayOut("Start a scheduler: python -m app.scheduler"),
-        "CONCURRENCY_LIMITED": WayOut(f"A higher limit of the endpoint {endpoint} starts it sooner."),
-        "RATE_LIMITED": WayOut(f"A higher rate of the endpoint {endpoint} starts it sooner."),
+        "CONCURRENCY_LIMITED": WayOut(f"Raise the limit of the endpoint {endpoint}."),
+        "RATE_LIMITED": WayOut(f"Raise the rate of the endpoint {endpoint}."),
     }
     return ways.get(why.reason)

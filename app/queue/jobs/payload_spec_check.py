@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import select, union_all
 
-from app.catalog.json_schema import check_schema
 from app.catalog.payload_validator import PayloadValidator
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
@@ -54,6 +53,8 @@ class SpecCheckResult:
 
 def check_inputs(database: Database, name: str, schema: Mapping[str, Any], seconds: float = SECONDS) -> SpecCheckResult:
     """Check the newest MAX_INPUTS inputs of the endpoints that use a payload spec; raises InvalidSchemaError."""
+    from app.catalog.json_schema import check_schema  # noqa: PLC0415 - 30 modules that few processes need
+
     check_schema(schema)
     endpoints = _endpoints(database, name)
     wanted = _newest(database, endpoints[:MAX_ENDPOINTS])
