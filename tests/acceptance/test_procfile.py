@@ -45,6 +45,7 @@ def test_procfile_has_the_commands_of_the_development_stack() -> None:
     }
 
 
+@pytest.mark.postgresql_only
 def test_honcho_runs_every_process_and_one_signal_stops_all(
     empty_database_url: str, receiver: Receiver, tmp_path: Path
 ) -> None:

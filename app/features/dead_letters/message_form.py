@@ -3,10 +3,13 @@
 import hashlib
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 # The status of an answer, in the words of the transport: app.features.dead_letters groups 422 apart from 503.
 _STATUS = re.compile(r"\banswered (\d{3})\b")
-_ID = re.compile(r"\b(?:[a-z]{2,5}_)?(?=[0-9a-fA-F-]*\d)[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b")
+_WORD = re.compile(r"[0-9A-Za-z_-]+")
+_HEX = re.compile(r"(?:[a-z]{2,5}_)?[0-9a-fA-F]{4,}")
+_MIN_ID = 8
 _NUMBER = re.compile(r"\d+(?:[.:,_-]\d+)*")
 FOLDED_ID, FOLDED_NUMBER = "…", "#"
 MAX_FORM = 200
@@ -21,7 +24,20 @@ def status_of(message: str | None) -> int | None:
 @lru_cache(1024)
 def form_of(message: str | None) -> str:
     """Return a message with `…` for ids and `#` for numbers."""
-    return _NUMBER.sub(FOLDED_NUMBER, _ID.sub(FOLDED_ID, message or ""))[:MAX_FORM]
+    return _NUMBER.sub(FOLDED_NUMBER, _WORD.sub(_folded, message or ""))[:MAX_FORM]
+
+
+def _folded(found: re.Match[str]) -> str:
+    """Fold the ids of a word, such as `exec_18c2a7e09f`, the digits of `order-3f2a9c1d`, or a UUID as a whole."""
+    parts = found[0].split("-")
+    if not any(_is_id(part) for part in parts):
+        return found[0]
+    folded = [FOLDED_ID if _HEX.fullmatch(part) else part for part in parts]
+    return "-".join(part for before, part in pairwise(["", *folded]) if not part == before == FOLDED_ID)
+
+
+def _is_id(part: str) -> bool:
+    return len(part) >= _MIN_ID and any(map(str.isdigit, part)) and _HEX.fullmatch(part) is not None
 
 
 def group_id(endpoint: str, error_type: str, message: str | None) -> str:
