@@ -121,31 +121,28 @@ class Outcomes:
             self._outbox.submit(ends)
 
     def complete(self, batch: Batch[Completion]) -> None:
-        """Write the completions of attempts."""
+        """Write the completions of attempts; count, trace and pass on those that are written."""
         if batch.failures >= TRIES_WHOLE:
             self._drop_lost(batch)
         asked_at = time.monotonic()
-        effective, others = set[str](), batch.items
+        items = batch.items
+        effective, others = set[str](), items
         if self.of_actors is not None:
             effective = self.of_actors.complete(batch)
-            others = [one for one in batch.items if not one.then]
+            others = [one for one in items if not one.then]
         effective |= complete(self._database, self._worker_id, others, unless_locked=batch.failures > 0)
-        self._report(batch.items, effective, asked_at)
-
-    def _report(self, completions: list[Completion], effective: set[str], asked_at: float) -> None:
-        """Count, trace and pass on the completions of a batch that is written."""
-        self.counters.wrote(completions, effective, asked_at)
+        self.counters.wrote(items, effective, asked_at)
         if self.spans is not None:
-            self.spans.completed(completions, effective, asked_at)
+            self.spans.completed(items, effective, asked_at)
         if self._rules.capped:
-            self._report_ended(completions)
-        ends = [one.attempt_id for one in subscribed(completions) if one.claim.execution_id in effective]
+            self._report_ended(items)
+        ends = [one.attempt_id for one in subscribed(items) if one.claim.execution_id in effective]
         if ends:
             self._outbox.submit(ends)
         if self.of_actors is not None:
-            self.of_actors.tell(completions, effective)
-        if len(effective) < len(completions):
-            self._report_lost(completions, effective)
+            self.of_actors.tell(items, effective)
+        if len(effective) < len(items):
+            self._report_lost(items, effective)
 
     def _report_ended(self, completions: Sequence[Completion]) -> None:
         """Report ended executions of limited endpoints to the consumers."""

@@ -19,8 +19,9 @@ from app.kernel.db import Database
 from tests.browser.tab import Tab, tab_of
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Chromium; Playwright runs an event loop in this thread, which other modules must not meet."""
     program = shutil.which("chromium")
     if program is None:
         if os.environ.get("TEST_BROWSER") == "required":

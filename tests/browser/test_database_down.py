@@ -33,9 +33,9 @@ def test_open_page_outlives_the_database(browser: Browser, own_stack: Stack) -> 
         tab.open("/console/processes")
         expect(tab.page.locator("#live")).to_have_text("live")
         server(own_stack).kill()
-        tab.page.evaluate("htmx.trigger(document.querySelector('[data-region]'), 'refresh')")
+        tab.page.evaluate("htmx.trigger(document.querySelector('#region-workers'), 'refresh')")
         expect(tab.page.locator("#live")).to_have_text("not answering")
-        expect(tab.page.locator("[data-region]")).to_have_class("region stale")
+        expect(tab.page.locator("#region-workers")).to_have_class("region stale")
         expect(tab.page.get_by_text("No worker has reported")).to_be_visible()
 
         def is_refused() -> bool:
