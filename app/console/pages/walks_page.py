@@ -7,16 +7,23 @@ from typing import Any
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import to
-from app.features.bulk_jobs.store import BULK_OPERATIONS
+from app.features.bulk_jobs.store import BULK_OPERATIONS, OF_SCHEDULES
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.db.paging import PageRequest
 from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.web.services import services
-from schema.states import BulkJobStatus
+from schema.states import BulkAction, BulkJobStatus
 
 ROWS = 30
-_OF_EXECUTIONS = {"cancel": "cancelled", "retry": "retried", "reschedule": "rescheduled", "archive": "archived"}
+_VERBS = {
+    BulkAction.CANCEL: "cancelled",
+    BulkAction.RETRY: "retried",
+    BulkAction.RESCHEDULE: "rescheduled",
+    BulkAction.ARCHIVE: "archived",
+    BulkAction.PAUSE: "paused",
+    BulkAction.RESUME: "resumed",
+}
 
 page = ConsolePage("walks", "/walks", "Bulk operations and redrives", reads="GET /bulk-operations", under="executions")
 
@@ -35,15 +42,26 @@ def redrives() -> Values:
 
 def _row(walk: BulkJob, kind: str) -> dict[str, Any]:
     values = asdict(walk)
-    is_letters = kind == "redrive" or values.get("action") == "archive"
     return values | {
         "kind": kind,
         "id": values.get("operation_id") or values.get("redrive_id"),
         "done": values.get("changed", values.get("redriven", 0)),
-        "verb": _OF_EXECUTIONS[values["action"]] if kind == "operation" else "redriven",
+        "verb": _verb_of(values["action"]) if kind == "operation" else "redriven",
         "filter": _words_of(walk.wanted),
-        "list": to("letters" if is_letters else "executions", **_address_of(walk.wanted)),
+        "list": to(_page_of(values.get("action")), **_address_of(walk.wanted)),
     }
+
+
+def _verb_of(action: BulkAction) -> str:
+    """Return the participle; an action that is newer than this page has its own name."""
+    return _VERBS.get(action, action.value)
+
+
+def _page_of(action: BulkAction | None) -> str:
+    """Return the page that lists what an action, or a redrive without one, changes."""
+    if action in OF_SCHEDULES:
+        return "jobs"
+    return "letters" if action in (None, BulkAction.ARCHIVE) else "executions"
 
 
 def _words_of(wanted: Mapping[str, Any]) -> list[str]:

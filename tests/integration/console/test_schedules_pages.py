@@ -100,3 +100,7 @@ def test_pause_of_a_filter_is_previewed_and_begun(api: Api, visitor: Visitor) ->
     assert (operation["action"], operation["wanted"], operation["rate"]) == ("pause", {"labels": {"team": "a"}}, 50)
     assert "Nothing matches: there is nothing to resume" in visitor.get(f"{PATH}/bulk?action=resume&labels=team%3Da")
     assert "this concerns all schedules" in visitor.get(f"{PATH}/bulk?action=pause")
+    walks = visitor.get("/console/walks")
+    assert "This part cannot be shown" not in walks
+    assert '">paused' in walks
+    assert 'href="/console/jobs?labels=team%3Da"' in walks
