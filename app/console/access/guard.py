@@ -72,7 +72,8 @@ def _to_sign_in() -> Response:
 
 def own_path(address: str) -> str:
     """Return the path and query of an address in the console; `/console` for any other address."""
-    path = "/" + address.split("://", 1)[-1].partition("/")[2] if "://" in address else address
+    is_absolute = "://" in address.partition("?")[0]  # a value of the query may be an address itself
+    path = "/" + address.split("://", 1)[-1].partition("/")[2] if is_absolute else address
     is_own = path == "/console" or path.startswith(("/console/", "/console?"))
     is_plain = path.isascii() and path.isprintable() and "\\" not in path
     return path if is_own and is_plain else "/console"

@@ -1,5 +1,7 @@
 """Sign-in by an API key or by a one-time link, and sign-out."""
 
+from urllib.parse import quote
+
 from flask import Blueprint, Response, redirect, request
 
 from app.console.access import session_cookie
@@ -56,7 +58,8 @@ def _by_link() -> Response:
 
 
 def _begun(secret: str) -> Response:
-    answer = _to(f"/console/sign-in?signed-in&next={own_path(request.form.get('next', ''))}")
+    shown = quote(own_path(request.form.get("next", "")), safe="/")  # else its filters would become fields of this page
+    answer = _to(f"/console/sign-in?signed-in&next={shown}")
     session_cookie.keep(answer, secret)
     return answer
 

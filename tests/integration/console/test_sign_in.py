@@ -11,7 +11,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from tests.integration.client import Api, running, services
-from tests.integration.console.visitor import OWN, Visitor
+from tests.integration.console.visitor import OWN, Markup, Visitor
 
 COOKIE = "__Host-te_console"
 
@@ -157,6 +157,15 @@ def test_console_can_be_switched_off(database_url: str) -> None:
     with running(Settings(database_url=database_url, console="off")) as app:
         assert app.test_client().get("/console").status_code == 404
         assert app.test_client().get("/console/sign-in").status_code == 404
+
+
+@pytest.mark.parametrize("query", ["action=retry&endpoint=a&status=FAILED", "name=http://x/console&endpoint=a"])
+def test_sign_in_leads_back_with_the_whole_filter(app: Flask, database: Database, query: str) -> None:
+    path = f"/console/executions?{query}"
+    visitor = Visitor(app)
+    (form, *_) = Markup(visitor.get(visitor.browser.get(path).headers["Location"])).forms
+    begun = visitor.sign_in(api_keys.create(database, "k", [Scope.READ], None), **form["fields"])
+    assert visitor.browser.get(begun.headers["Location"]).headers["Location"] == path
 
 
 @pytest.mark.parametrize(
