@@ -109,10 +109,15 @@ def _first_or_again(view: AnyFunction, wanted: KeyedRequest, hints: set[Any], pa
     # No answer is stored if the first run ended between two transactions; such views are repeatable.
     g.key_taken_by = taken.request_id
     answer = current_app.make_response(view(**path))
-    if answer.status_code < 400:
+    if answer.status_code < 400 and _is_replayable(answer):
         stored = StoredAnswer(answer.status_code, answer.headers.get("ETag"), answer.get_data(as_text=True))
         idempotency.store(database, wanted, stored)
     return answer
+
+
+def _is_replayable(answer: Response) -> bool:
+    """Return whether a replay equals the answer: pages of the console are made anew, and not kept with their inputs."""
+    return answer.is_json or not answer.get_data()
 
 
 def _sent(answer: StoredAnswer, *, is_again: bool) -> Response:
