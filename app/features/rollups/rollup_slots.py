@@ -43,12 +43,12 @@ MARK = statement(
     ON CONFLICT (step_s) DO UPDATE SET reached = excluded.reached
     """,
 )
-# On the condition that no process has filled a slot since the marks were read.
+# On the condition that no process has filled a slot since the marks were read. Marks of rebuilds are negative.
 LEAVE_OUT = statement(
     "rollups.leave_out",
     """
     WITH held AS MATERIALIZED (
-      SELECT step_s FROM rollup_marks ORDER BY step_s LIMIT :count FOR UPDATE SKIP LOCKED)
+      SELECT step_s FROM rollup_marks WHERE step_s > 0 ORDER BY step_s LIMIT :count FOR UPDATE SKIP LOCKED)
     UPDATE rollup_marks AS m SET reached = CAST(:at AS TIMESTAMPTZ)
       FROM held
      WHERE m.step_s = held.step_s AND (SELECT count(*) FROM held) = CAST(:count AS BIGINT)
