@@ -96,8 +96,8 @@ _LISTS = {
     "failures_of_all": _total(FAILURE_COUNTS),
 }
 # A retry moves `run_at`, so attempts of earlier releases, which have no due instant, count as late only if they were
-# the last one. An end without an attempt was neither late nor did it last. Attempts that are alike are counted first,
-# so that the many sums read few rows.
+# the last one. An end without an attempt was neither late nor did it last; an event of a late result, which changes no
+# status, is no end. Attempts that are alike are counted first, so that the many sums read few rows.
 _DUE = "COALESCE(a.due_at, CASE WHEN COALESCE(a.led_to, '') <> 'RETRYING' THEN e.run_at END)"
 _ATTEMPTS = f"""
     cells AS MATERIALIZED (
@@ -115,7 +115,8 @@ _ATTEMPTS = f"""
       UNION ALL
       SELECT e.endpoint, c.to_status, CASE WHEN c.to_status = 'FAILED' THEN c.reason END, false, false, NULL, NULL
         FROM execution_events AS c JOIN executions AS e ON e.execution_id = c.execution_id
-       WHERE c.to_status IN ('FAILED', 'CANCELLED') AND {_in_slot("c.occurred_at")}) AS ended
+       WHERE c.to_status IN ('FAILED', 'CANCELLED') AND c.from_status IS DISTINCT FROM c.to_status
+         AND {_in_slot("c.occurred_at")}) AS ended
        GROUP BY 1, 2, 3, 4, 5, 6, 7),
     of_each AS MATERIALIZED (
       SELECT endpoint, COALESCE(CAST(sum(CASE WHEN is_sent THEN n END) AS BIGINT), 0) AS attempts,

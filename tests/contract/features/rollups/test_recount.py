@@ -176,6 +176,19 @@ def test_time_without_a_scheduler_beyond_a_day_is_left_out(
     assert min(marks(database).reached.values()) >= row.first
 
 
+def test_late_result_of_an_ended_execution_is_no_second_end(database: Database, endings: list[Ending]) -> None:
+    database.fetch(
+        text("""
+        INSERT INTO execution_events
+               (event_id, execution_id, from_status, to_status, attempt_number, reason, occurred_at)
+        SELECT 'evt_' || execution_id, execution_id, status, status, 1, 'STALE_RESULT', completed_at FROM executions
+         WHERE status IN ('FAILED', 'CANCELLED')
+        """)
+    )
+    run(database)
+    assert_recount(database, endings)
+
+
 def test_run_of_the_chore_is_bounded_and_the_next_run_continues(database: Database, endings: list[Ending]) -> None:
     chore = chores(database)
     done = [rollup_slots.MAX_SLOTS]
