@@ -2,17 +2,20 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from flask import request
 from werkzeug.datastructures import ETags, MultiDict
 
+from app.console.views.json_text import parsed_json
 from app.kernel.audit.change import AuditedChange, Condition
 from app.kernel.errors import Detail, InvalidRequestError
 from app.web.http.conditions import actor
+from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT
 
 ETAG = "etag"
 MAX_TEXT = 200
+MAX_DIGITS = 15
 
 
 class Fields:
@@ -53,12 +56,15 @@ class Fields:
         value = self.text(name)
         if not value:
             return default
-        if not (value.isascii() and value.isdigit() and least <= int(value[:15]) <= most):
+        if not (value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS and least <= int(value) <= most):
             refuse(name, f"Must be a whole number from {least:,} to {most:,}.")
         return int(value)
 
     def instant(self, name: str) -> datetime | None:
-        """Return an instant in ISO 8601, in UTC without an offset; None for an empty field."""
+        """Return an instant in ISO 8601, in UTC without an offset; None for an empty field.
+
+        Raises InvalidRequestError if it is malformed or out of the bounds of instants.
+        """
         value = self.text(name)
         if not value:
             return None
@@ -66,7 +72,29 @@ class Fields:
             found = datetime.fromisoformat(value)
         except ValueError:
             refuse(name, "Must be a date and a time, such as 2026-11-28T12:00.")
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        if not EARLIEST_INSTANT <= found < LATEST_INSTANT:
+            refuse(name, f"Must lie between {EARLIEST_INSTANT.year} and {LATEST_INSTANT.year}.")
+        return found
+
+    def json(self, name: str, default: str = "", *, longest: int) -> Any:
+        """Return a value that is given as JSON; raises InvalidRequestError as for the body of a request."""
+        return json_of(name, self.text(name, default, longest=longest))
+
+    def json_object(self, name: str, *, longest: int) -> dict[str, Any]:
+        """Return an object that is given as JSON, empty for an empty field; raises InvalidRequestError."""
+        value = self.json(name, "{}", longest=longest)
+        if not isinstance(value, dict):
+            refuse(name, "Must be a JSON object.")
+        return value
+
+
+def json_of(name: str, text: str) -> Any:
+    """Parse the JSON of a field as that of a body; raises InvalidRequestError about the field."""
+    try:
+        return parsed_json(text)
+    except ValueError as error:
+        refuse(name, str(error))
 
 
 def refuse(name: str, message: str) -> NoReturn:

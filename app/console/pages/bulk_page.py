@@ -1,6 +1,5 @@
 """Bulk operations: preview of a filter, its start, and the operations and redrives that run or ran."""
 
-import json
 from typing import Any
 
 from marshmallow import Schema, ValidationError
@@ -64,7 +63,7 @@ def show() -> Values:
 def begin() -> Done:
     """Begin the operation of a form: of a filter that its preview has shown."""
     fields = form()
-    wanted = json.loads(fields.text("wanted", "{}", longest=20_000))
+    wanted = fields.json_object("wanted", longest=20_000)
     values: dict[str, Any] = {"action": fields.text("action"), "wanted": wanted}
     values |= {name: fields.text(name) for name in _OF_ACTION if name in fields}
     for name in ("delay_seconds", "spread_seconds"):

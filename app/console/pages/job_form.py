@@ -9,6 +9,7 @@ from marshmallow import Schema, ValidationError
 
 from app.catalog.endpoints import versions
 from app.catalog.named_table import PAYLOAD_SPECS
+from app.console.http.forms import refuse
 from app.console.views.schema_form import ROOT, FormField, form_of, typed_input
 from app.kernel.errors import EndpointNotFoundError, InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults
@@ -60,7 +61,10 @@ class TypedJob:
 
 
 def texts_in(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a form or an address that a person typed."""
+    """Return the fields of a form or an address that a person typed; raises InvalidRequestError for a NUL character."""
+    for name, text in fields.items():
+        if "\0" in text:
+            refuse(name, "Must not contain a NUL character.")
     return {name: text for name, text in fields.items() if name not in OWN_FIELDS and len(text) <= MAX_TYPED}
 
 

@@ -152,8 +152,9 @@ def send_test(name: str) -> Done:
 
 def _loaded(schema: ChangedNotificationRuleSchema, **more: str) -> dict[str, Any]:
     """Return the previewed rule that the form carries."""
+    given = form().json_object("rule", longest=MAX_BODY)
     try:
-        loaded: dict[str, Any] = schema.load(json.loads(form().text("rule", longest=MAX_BODY)) | more)
-    except (ValueError, TypeError, ValidationError) as error:
+        loaded: dict[str, Any] = schema.load(given | more)
+    except ValidationError as error:
         refuse("rule", f"Preview the rule again: {error}")
     return loaded

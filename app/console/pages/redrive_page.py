@@ -1,6 +1,5 @@
 """Redrive of the dead letters of a filter: preview, trial, rate."""
 
-import json
 from typing import Any
 
 from marshmallow import ValidationError
@@ -48,7 +47,7 @@ def show() -> Values:
 def begin() -> Done:
     """Begin the redrive of a form."""
     fields = form()
-    wanted = json.loads(fields.text("wanted", "{}", longest=20_000))
+    wanted = fields.json_object("wanted", longest=20_000)
     values: dict[str, Any] = {"wanted": wanted, "all": not wanted}
     values["rate"] = fields.whole("rate", RATE, least=1, most=10_000)
     if endpoint := fields.text("to_endpoint"):

@@ -2,14 +2,18 @@
 
 from typing import Any
 
+from marshmallow import ValidationError
+
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import to
+from app.console.pages.bulk_page import loaded
 from app.console.pages.schedule_filter import given_filter, schedule_filter
 from app.features.bulk_jobs.api import preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
 from app.features.bulk_jobs.store import OF_SCHEDULES
 from app.kernel.formats import compact_json
+from app.web.http.body import details_of, invalid
 from app.web.services import services
 
 TYPED_FROM = 100
@@ -31,7 +35,10 @@ def show() -> Values:
     found = schedule_filter(query())
     values = ((name, getattr(found, name)) for name in ("endpoint", "name", "labels"))
     wanted: dict[str, Any] = {name: value for name, value in values if value is not None}
-    body: dict[str, Any] = NewBulkOperationSchema().load({"action": verb, "wanted": wanted, "all": not wanted})
+    try:
+        body = loaded(NewBulkOperationSchema(), {"action": verb, "wanted": wanted, "all": not wanted})
+    except ValidationError as error:
+        raise invalid(details_of(error.messages, in_body=True)) from None
     return {
         "title": f"{verb.capitalize()} schedules",
         "verb": verb,

@@ -11,6 +11,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from app.console.views.json_text import parsed_json
+
 MAX_DEPTH, MAX_FIELDS, MAX_ITEMS = 4, 100, 50
 ROOT = "input"  # name of the field of the whole input; those of its parts end with their JSON pointer
 COUNT = "items:"  # prefix of the field with the number of items of a list
@@ -288,9 +290,9 @@ def _value(form: FormField) -> Any:
         return json.loads(form.text)
     if form.kind is InputKind.JSON:
         try:
-            return json.loads(form.text)
+            return parsed_json(form.text)
         except ValueError as error:
-            raise TypedError(f"Must be JSON: {error}.") from None
+            raise TypedError(f"Must be JSON. {error}") from None
     return _scalar(form.text.strip() if form.kind is InputKind.NUMBER else form.text, form.scalar)
 
 

@@ -109,7 +109,7 @@ def test_nothing_typed_is_an_empty_input() -> None:
         ("/amount", "many", "'many' is not a number."),
         ("/amount", "nan", "'nan' is not a number."),
         ("/currency", '"GBP"', 'Choose one of "EUR", "USD".'),
-        ("/free", "{", "Must be JSON: Expecting property name"),
+        ("/free", "{", "Must be JSON. The text is not valid JSON: line 1, column 2: Expecting property name"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, fault: str) -> None:
