@@ -1,6 +1,5 @@
 """Catalogue: payload specs, configs, secrets by name only, and the pages of one of them."""
 
-import json
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from app.catalog import uses
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedTable
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import change, form, query, refuse
+from app.console.http.forms import change, form, json_of, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
 from app.console.views.json_text import shown_json
@@ -166,10 +165,7 @@ def _stored(kind: CatalogueKind, text: str) -> Any:
         if not MIN_SECRET <= len(text) <= MAX_SECRET:
             refuse("value", f"Must have {MIN_SECRET} to {MAX_SECRET:,} characters.")
         return secret_box().encrypt(text)
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        refuse("value", f"Is not valid JSON: {error}.")
+    value = json_of("value", text)
     if kind.table is CONFIGS and not isinstance(value, dict):
         refuse("value", "Must be a JSON object.")
     return value

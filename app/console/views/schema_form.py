@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import partial
+from itertools import count
 from typing import Any
 
 from app.console.views.json_text import parsed_json
@@ -93,8 +94,10 @@ class TypedError(Exception):
 def form_of(schema: Schema | None, typed: Typed) -> FormField:
     """Return the form of a schema with what was typed; one field for JSON without a schema that lists properties."""
     root = schema or {}
-    made = _Maker(root, typed).field("", "Input", root, depth=0, is_required=True)
-    return made if sum(1 for _ in every_field(made)) <= MAX_FIELDS else _json("", "Input", typed, is_required=True)
+    try:
+        return _Maker(root, typed, count(1)).field("", "Input", root, depth=0, is_required=True)
+    except _TooManyFieldsError:
+        return _json("", "Input", typed, is_required=True)
 
 
 def every_field(form: FormField) -> Iterator[FormField]:
@@ -138,14 +141,21 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+class _TooManyFieldsError(Exception):
+    """A form would have more than MAX_FIELDS fields."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Maker of the fields of one schema."""
+    """Maker of the fields of one schema; `numbers` counts them, since a recursive schema has endlessly many."""
 
     root: Schema
     typed: Typed
+    numbers: Iterator[int]
 
     def field(self, pointer: str, label: str, given: Any, *, depth: int, is_required: bool) -> FormField:
+        if next(self.numbers) > MAX_FIELDS:
+            raise _TooManyFieldsError
         schema = self._resolved(given)
         kind, scalar = _kind_of(schema, depth)
         more: dict[str, Any] = {}

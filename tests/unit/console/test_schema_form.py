@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.console.views.schema_form import (
+    MAX_FIELDS,
     FormField,
     InputKind,
     every_field,
@@ -101,6 +102,22 @@ def test_nothing_typed_is_an_empty_input() -> None:
     assert typed_input(form_of(ORDER | {"properties": {"a": {"type": "string"}}}, {})) == ({}, {})
     assert typed_input(form_of(None, {})) == ({}, {})
     assert typed_input(form_of(None, {"input": '{"a": 1}'})) == ({"a": 1}, {})
+
+
+class CountedSchema(dict[str, Any]):
+    """Schema that counts the fields made of it."""
+
+    made = 0
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.made += name == "title"
+        return super().get(name, default)
+
+
+def test_form_of_a_recursive_schema_ends_at_the_bound_of_fields() -> None:
+    schema = CountedSchema(type="object", properties={f"p{number}": {"$ref": "#"} for number in range(7)})
+    assert form_of(schema, {}).kind is InputKind.JSON
+    assert schema.made <= MAX_FIELDS
 
 
 @each_case(
