@@ -87,6 +87,19 @@ def test_faults_are_shown_beside_what_was_typed(app: Flask, catalogue: Api) -> N
         assert fault in answer.get_data(as_text=True)
 
 
+@pytest.mark.parametrize(
+    "value",
+    ['{"a": ' * 3000 + "1" + "}" * 3000, '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": "\\u0000"}'],
+    ids=["deep", "twice", "nan", "nul"],
+)
+def test_value_that_the_api_would_refuse_is_refused(app: Flask, catalogue: Api, value: str) -> None:
+    admin, action = Visitor(app, Scope.ADMIN), f"{DO}/put/configs/config"
+    before = catalogue.get("/configs/config").json
+    refused = admin.send(action, admin.form(CONFIG, action) | {"value": value})
+    assert (refused.status_code, "The text " in refused.get_data(as_text=True)) == (422, True)
+    assert catalogue.get("/configs/config").json == before
+
+
 def test_value_is_created_and_deleted(app: Flask, catalogue: Api) -> None:
     admin = Visitor(app, Scope.ADMIN)
     page = admin.act("/console/catalogue/new/configs", f"{DO}/post/configs", name="fresh", value='{"a": 1}')
