@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import Fields, form, query, refuse
+from app.console.http.forms import ETAG, Fields, change, form, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
 from app.features.notifications import api as notifications_api
@@ -62,7 +62,12 @@ def edit(name: str) -> Values:
     row = RULES.get(services().database, name)
     stored = notifications_api.shape(row)
     as_stored = _previewed(store.check(name, row.value))
-    return _shown(stored, as_stored) | {"title": f"Edit {name}", "name": name, "etag": row.tag, "is_new": False}
+    return _shown(stored, as_stored) | {
+        "title": f"Edit {name}",
+        "name": name,
+        "etag": query().text(ETAG, row.tag),
+        "is_new": False,
+    }
 
 
 @new_page.show
@@ -127,20 +132,20 @@ def _previewed(rule: Rule) -> dict[str, Any]:
 
 @action("PUT /notification-rules/<name>")
 def replace(name: str) -> Done:
-    notifications_api.replace(_loaded(ChangedNotificationRuleSchema()), name)
+    RULES.replace(services().database, name, stored_value(_loaded(ChangedNotificationRuleSchema())), change())
     return Done(f"Saved the rule {name}.", to("notification_rule", name=name))
 
 
 @action("POST /notification-rules")
 def create() -> Done:
     name = form().text("name")
-    notifications_api.create(_loaded(NewNotificationRuleSchema(), name=name))
+    RULES.create(services().database, name, stored_value(_loaded(NewNotificationRuleSchema(), name=name)), change())
     return Done(f"Created the rule {name}.", to("notification_rule", name=name))
 
 
 @action("DELETE /notification-rules/<name>")
 def delete(name: str) -> Done:
-    notifications_api.delete(name)
+    RULES.delete(services().database, name, change())
     return Done(f"Deleted the rule {name}.", to("notifications"))
 
 

@@ -6,14 +6,16 @@ from flask import Response
 from marshmallow import ValidationError
 
 from app.catalog import routing
+from app.catalog.routing import Route
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import form, query
+from app.console.http.forms import change, form, query
 from app.features.queues import routes_api
 from app.features.queues.routes_api import NewRoutesSchema
 from app.kernel.formats import marshmallow_faults
 from app.web.http.request_fields import Name
 from app.web.services import services
+from schema.states import RouteSource
 
 MAX_TEXT = 100_000
 page = ConsolePage("routes", "/catalogue/routes", "Routes", reads="GET /routes", under="catalogue")
@@ -66,11 +68,12 @@ def replace() -> Done | Response:
         path, message = next(iter(marshmallow_faults(error.messages)))
         line = f"Line {int(path[1]) + 1}: " if len(path) > 1 and str(path[1]).isdigit() else ""
         return page.answer({}, _shown(text, f"{line}{message}"), 422)
-    routes_api.replace(body)
+    routing.change_routes(services().database, routes_api.routes_of(body), RouteSource.API, change())
     return Done("Saved: executions created from now on go to the queues of these routes.")
 
 
 @action("DELETE /routes")
 def restore() -> Done:
-    routes_api.delete()
+    routes = [Route(*pair) for pair in services().settings.routes]
+    routing.change_routes(services().database, routes, RouteSource.ENVIRONMENT, change())
     return Done("The routes of TE_ROUTES are in force again.")

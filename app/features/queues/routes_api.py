@@ -84,7 +84,7 @@ def get() -> Any:
 @resource.route("PUT", "/routes", body=NewRoutesSchema, returns=RoutesSchema)
 def replace(body: dict[str, Any]) -> Any:
     """Replace all routes, for executions created from now on. Waiting executions stay in their queue."""
-    return _answer(routing.change_routes(services().database, _routes(body), RouteSource.API, change()))
+    return _answer(routing.change_routes(services().database, routes_of(body), RouteSource.API, change()))
 
 
 @resource.route("DELETE", "/routes", returns=RoutesSchema)
@@ -98,7 +98,7 @@ def delete() -> Any:
 def test(body: dict[str, Any]) -> dict[str, Any]:
     """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
     database = services().database
-    routes = _routes(body) if "routes" in body else routing.load(database).routes
+    routes = routes_of(body) if "routes" in body else routing.load(database).routes
     found = queue_for(routes, body["endpoint"])
     if found is None:
         queue = _of_transport(body["endpoint"])
@@ -120,7 +120,7 @@ def _of_transport(name: str) -> str | None:
         return None
 
 
-def _routes(body: dict[str, Any]) -> list[Route]:
+def routes_of(body: dict[str, Any]) -> list[Route]:
     return [Route(**route) for route in body["routes"]]
 
 

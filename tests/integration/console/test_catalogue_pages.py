@@ -123,6 +123,17 @@ def test_absent_value_and_kind_are_not_found(app: Flask, catalogue: Api, path: s
     Visitor(app, Scope.ADMIN).get(f"/console/catalogue/{path}", 404)
 
 
+def test_change_of_outdated_routes_is_refused(app: Flask, catalogue: Api) -> None:
+    admin, path = Visitor(app, Scope.ADMIN), "/console/catalogue/routes"
+    replace, restore = f"{DO}/put/routes", f"{DO}/delete/routes"
+    admin.act(path, replace, routes="a-* bulk")
+    stale, removal = admin.form(path, replace), admin.form(path, restore)
+    assert catalogue.put("/routes", {"routes": [{"pattern": "b-*", "queue": "http"}]}).status_code == 200
+    assert admin.send(replace, stale | {"routes": "c-* bulk"}).status_code == 412
+    assert admin.send(restore, removal).status_code == 412
+    assert [each["pattern"] for each in catalogue.get("/routes").json["routes"]] == ["b-*"]
+
+
 def test_routes_are_changed_and_asked(app: Flask, catalogue: Api, database: Database) -> None:
     admin, path = Visitor(app, Scope.ADMIN), "/console/catalogue/routes"
     page = admin.act(path, f"{DO}/put/routes", routes="billing-* bulk\n* http")

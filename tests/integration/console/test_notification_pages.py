@@ -2,6 +2,7 @@
 
 import html
 import re
+from urllib.parse import quote
 
 import pytest
 from flask import Flask
@@ -11,7 +12,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api
-from tests.integration.console.visitor import Visitor
+from tests.integration.console.visitor import Markup, Visitor
 from tests.integration.registered import register
 
 PATH, DO = "/console/notifications", "/console/do"
@@ -83,6 +84,20 @@ def test_rule_is_created_and_deleted(app: Flask, rule: Api) -> None:
     assert rule.get("/notification-rules/late").json["late_seconds"] == 60
     assert "Deleted the rule late." in admin.act(f"{PATH}/late", f"{DO}/delete/notification-rules/late")
     assert rule.get("/notification-rules/late").status_code == 404
+
+
+def test_change_of_an_outdated_rule_is_refused(app: Flask, rule: Api) -> None:
+    admin = Visitor(app, Scope.ADMIN)
+    replace, delete = (f"{DO}/{method}/notification-rules/fails" for method in ("put", "delete"))
+    forms = Markup(admin.get(f"{PATH}/fails/edit")).forms
+    tag = next(form["fields"]["etag"] for form in forms if "sent" in form["fields"])
+    removal = admin.form(f"{PATH}/fails", delete)
+    body = {"name": "fails", "events": ["execution.failed"], "channels": ["chat"], "endpoint": "other-*"}
+    assert rule.put("/notification-rules/fails", body).status_code == 200
+    tried = f"{PATH}/fails/edit?sent=1&events=execution.failed&channels=chat&all=on&etag={quote(tag)}"
+    assert admin.send(replace, admin.form(tried, replace)).status_code == 412
+    assert admin.send(delete, removal).status_code == 412
+    assert rule.get("/notification-rules/fails").json["endpoint"] == "other-*"
 
 
 def test_test_message_is_sent_through_a_channel(app: Flask, rule: Api) -> None:
