@@ -100,7 +100,7 @@ def _register(app: Flask, built: Services) -> None:
     # One path per resource: a redirect from // to / could lose a body.
     app.url_map.merge_slashes = False
     request_log.register(app)
-    body.register(app)
+    body.register(app, repeating=[console.NAME])
     registered = resources()
     authentication.register(app, registered, own_access=[console.NAME])
     document.register(app, registered)

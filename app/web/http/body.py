@@ -4,7 +4,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import marshmallow
@@ -27,9 +28,12 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
-def register(app: Flask) -> None:
-    """Refuse paths and query strings that cannot be stored or compared."""
-    app.before_request(_check_url)
+def register(app: Flask, *, repeating: Collection[str] = ()) -> None:
+    """Refuse paths and query strings that cannot be stored or compared.
+
+    The blueprints in `repeating` read query fields that are given more than once, such as ticked boxes of a form.
+    """
+    app.before_request(partial(_check_url, frozenset(repeating)))
 
 
 def invalid(details: list[Detail]) -> InvalidRequestError:
@@ -118,14 +122,14 @@ class StrictParser(FlaskParser):
 PARSER = StrictParser()
 
 
-def _check_url() -> None:
+def _check_url(repeating: Collection[str]) -> None:
     req = current_request()
     if _UNSTORABLE.search(req.path):
         raise _unstorable("The path")
     for name, values in req.args.lists():
         if any(_UNSTORABLE.search(text) for text in (name, *values)):
             raise _unstorable("The query")
-        if len(values) > 1:
+        if len(values) > 1 and req.blueprint not in repeating:
             raise invalid([{"pointer": name[:MAX_MESSAGE], "message": "Given more than once."}])
 
 

@@ -110,6 +110,7 @@ def test_retry_says_first_which_nodes_run_again(app: Flask, api: Api, database: 
     assert "1 node keeps its results" in page.replace("</b>", "")
     assert "3 nodes run again" in visitor.get(f"{path}/retry?from=extract")
     assert "no node" in visitor.get(f"{path}/retry?from=nope")
+    assert "3 nodes run again" in visitor.get(f"{path}/retry?from=score&from=extract"), "two ticked nodes"
     assert api.get(f"/workflows/{workflow}").json["status"] == "FAILED", "a preview changes nothing"
     assert "2 nodes run again" in visitor.act(f"{path}/retry?from=score", do, **{"from": "score"})
     assert api.get(f"/workflows/{workflow}").json["status"] == "RUNNING"
