@@ -20,7 +20,7 @@ from app.web.services import services
 from schema.states import BulkAction
 
 TYPED_FROM = 100
-"""From so many rows on a person types their number."""
+"""From so many rows on, and for an unfinished count, a person types their number."""
 _OF_ACTION = ("if_running", "delay_seconds", "spread_seconds")
 _VERBS = {
     BulkAction.CANCEL: "Cancel waiting executions",
@@ -84,7 +84,7 @@ def begin() -> Done:
 def check_typed() -> None:
     """Refuse a form about many rows without their number."""
     shown = form().whole("shown", 0, least=0, most=10**9)
-    if shown >= TYPED_FROM and form().text("typed").replace(",", "") != str(shown):
+    if (shown >= TYPED_FROM or form().flag("more")) and form().text("typed").replace(",", "") != str(shown):
         refuse("typed", f"Type {shown} to confirm that so many are meant.")
 
 

@@ -9,6 +9,7 @@ from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.queue.bulk import bulk_job_kind
 from schema.states import BulkJobStatus, ExecutionStatus
 from tests import rows
 from tests.console_story import Story
@@ -171,6 +172,29 @@ def test_number_of_many_rows_is_typed(operator: Visitor, database: Database, sto
     assert operator.send(action, form | {"typed": "7"}).status_code == 400
     assert BULK_OPERATIONS.page(database, PageRequest()).items == []
     assert "has begun" in operator.act(path, action, typed=form["shown"])
+
+
+def test_number_is_typed_when_not_all_rows_were_counted(
+    operator: Visitor, database: Database, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("most", "at_once"):
+        monkeypatch.setitem(bulk_job_kind.preview.__kwdefaults__, bound, 1)
+    action = "/console/do/post/bulk-operations"
+    path = f"{EXECUTIONS}/bulk?action=retry&labels=team%3Dnobody"
+    assert "Type 0 to confirm" in shown(operator, path)
+    form = operator.form(path, action)
+    assert operator.send(action, form).status_code == 400
+    assert "has begun" in operator.act(path, action, typed="0")
+
+
+def test_number_of_many_archived_letters_is_typed(operator: Visitor, database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_letters(database, 100)
+    assert "Type 100 to confirm" in shown(operator, LETTERS)
+    action = "/console/do/post/bulk-operations"
+    form = operator.form(LETTERS, action) | {"note": "known"}
+    assert operator.send(action, form).status_code == 400
+    assert operator.send(action, form | {"typed": "100"}).status_code == 303
 
 
 def test_filter_without_matches_has_nothing_to_start(operator: Visitor, story: Story) -> None:
