@@ -5,8 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
+from app.kernel.formats import is_deeper
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
-from schema.job_bounds import MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY, MAX_PRIORITY
+from schema.job_bounds import (
+    MAX_DELAY_MS,
+    MAX_IDEMPOTENCY_KEY,
+    MAX_INPUT_BYTES,
+    MAX_JSON_DEPTH,
+    MAX_PRIORITY,
+    OWN_KEY_PREFIX,
+)
 
 MAX_RESULT_BYTES = 262_144
 MAX_TYPE_CHARACTERS = 200
@@ -54,7 +62,10 @@ def following_jobs(frame: Mapping[str, Any]) -> tuple[FollowingJob, ...]:
 
 def _following(job: Any) -> FollowingJob:
     match job:
-        case {"endpoint": str(endpoint), "input": dict(input_), "key": str(key)} if len(key) <= MAX_IDEMPOTENCY_KEY:
+        case {"endpoint": str(endpoint), "input": dict(input_), "key": str(key)} if (
+            1 <= len(key) <= MAX_IDEMPOTENCY_KEY
+        ):
+            _check_as_a_request(key, input_)
             return FollowingJob(
                 endpoint,
                 input_,
@@ -64,6 +75,19 @@ def _following(job: Any) -> FollowingJob:
             )
     message = "a following job has `endpoint`, `input` and `key`"
     raise DeliveryError("THEN_REFUSED", message, permanent=True)
+
+
+def _check_as_a_request(key: str, input_: Mapping[str, Any]) -> None:
+    """Raise DeliveryError for a key or an input that POST /jobs would refuse."""
+    reason = None
+    if key.startswith(OWN_KEY_PREFIX):
+        reason = f"its key begins with {OWN_KEY_PREFIX!r}, which is reserved: use another message_id"
+    elif is_deeper(input_, MAX_JSON_DEPTH - 1):
+        reason = f"its input is nested deeper than {MAX_JSON_DEPTH - 1} levels"
+    elif (size := len(json.dumps(input_).encode())) > MAX_INPUT_BYTES:
+        reason = f"its input has {size} bytes; at most {MAX_INPUT_BYTES} are stored"
+    if reason is not None:
+        raise DeliveryError("THEN_REFUSED", f"a following job was refused: {reason}", permanent=True)
 
 
 def _bounded(value: Any, maximum: int) -> int | None:

@@ -14,7 +14,7 @@ from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import read_targets
 from app.queue.jobs.job_model import NewJob
-from schema.states import Trigger
+from schema.states import EndpointType, Trigger
 
 KEYED = statement(
     "jobs.keyed",
@@ -57,6 +57,8 @@ def _create(connection: Connection, jobs: Sequence[FollowingJob], placing: Placi
         target = targets.get(job.endpoint)
         if target is None:
             raise _refused(f"there is no endpoint named {job.endpoint!r}: start a process with its actor first")
+        if target.type is not EndpointType.ACTOR:  # a process may not deliver anything else in the name of the service
+            raise _refused(f"{job.endpoint!r} is no actor: actors enqueue messages of actors only")
         if faults := target.faults(job.input):
             raise _refused(f"the payload spec of {job.endpoint!r} refuses the input: {faults[0]['message']}")
         new = NewJob(

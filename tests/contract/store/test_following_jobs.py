@@ -14,13 +14,19 @@ from app.queue.executions.verdict import Verdict
 from app.queue.jobs.following_jobs import Placing, complete_with_jobs
 from brokers.attempt import Attempt
 from brokers.worker_process import WorkerProcess
+from schema.states import EndpointType
 from tests import rows
 from tests.claiming import take
 from tests.verdicts import success
 
 PLACING = Placing(1, 5_000)
-NEXT = FollowingJob("target", {"args": [1]}, "next-1")
-LATER = FollowingJob("target", {"args": [2]}, "later-1", delay_ms=60_000, priority=9)
+NEXT = FollowingJob("mail", {"args": [1]}, "next-1")
+LATER = FollowingJob("mail", {"args": [2]}, "later-1", delay_ms=60_000, priority=9)
+
+
+@pytest.fixture(autouse=True)
+def _actor(database: Database) -> None:
+    rows.add_endpoint(database, "mail", type_=EndpointType.ACTOR, spec={"actor": "mail", "queue": "default"})
 
 
 @pytest.fixture
@@ -43,7 +49,7 @@ def jobs(database: Database) -> list[Any]:
 
 def test_jobs_are_created_with_delay_priority_and_name(process: WorkerProcess, claimed: Attempt) -> None:
     assert complete_with_jobs(process.database, process.worker_id, completion(claimed, NEXT, LATER), PLACING) == {
-        "http"
+        EndpointType.ACTOR.queue
     }
     assert rows.statuses(process.database) == {"SUCCESS": 1, "QUEUED": 1, "PENDING": 1}
     first, second = jobs(process.database)
@@ -71,7 +77,7 @@ def test_known_key_is_no_second_job_and_no_error(process: WorkerProcess, claimed
     again = next(one for one in take(process.database, process.worker_id).claims if one.attempt == 2)
     second = Attempt(again, process.finalizer, process.shares)
     ended = completion(second, NEXT, LATER)
-    assert complete_with_jobs(process.database, process.worker_id, ended, PLACING) == {"http"}
+    assert complete_with_jobs(process.database, process.worker_id, ended, PLACING) == {EndpointType.ACTOR.queue}
     assert len(jobs(process.database)) == 2
 
 
@@ -79,6 +85,14 @@ def test_job_that_no_endpoint_takes_writes_nothing(process: WorkerProcess, claim
     ended = completion(claimed, NEXT, FollowingJob("absent", {}, "next-2"))
     with pytest.raises(DeliveryError, match="no endpoint named 'absent'"):
         complete_with_jobs(process.database, process.worker_id, ended, PLACING)
+    assert (rows.statuses(process.database), jobs(process.database)) == ({"RUNNING": 1}, [])
+
+
+def test_job_of_an_endpoint_that_is_no_actor_writes_nothing(process: WorkerProcess, claimed: Attempt) -> None:
+    with pytest.raises(DeliveryError, match="'target' is no actor"):
+        complete_with_jobs(
+            process.database, process.worker_id, completion(claimed, FollowingJob("target", {}, "next-3")), PLACING
+        )
     assert (rows.statuses(process.database), jobs(process.database)) == ({"RUNNING": 1}, [])
 
 

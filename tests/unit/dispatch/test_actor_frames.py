@@ -1,5 +1,8 @@
 """Frames between worker and processes, and outcomes of any form."""
 
+import json
+from typing import Any
+
 import pytest
 from task_executor_dramatiq import frames as kit_frames
 from task_executor_dramatiq import messages
@@ -18,6 +21,7 @@ from app.catalog.endpoints.actor_endpoints import spec_of
 from app.catalog.specs.actor import endpoint_name
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.inline_bounds import MAX_TIMEOUT_MS
+from schema.job_bounds import MAX_INPUT_BYTES
 
 
 def test_frames_are_read_whatever_pieces_they_come_in() -> None:
@@ -73,10 +77,25 @@ def test_following_jobs_are_checked() -> None:
     job = {"endpoint": "mail", "input": {"args": []}, "key": "k", "delay_ms": 5, "priority": 999}
     assert following_jobs({"then": [job]}) == (FollowingJob("mail", {"args": []}, "k", 5, 255),)
     assert following_jobs({"then": None}) == ()
-    for wrong in ("x", [{}], [{**job, "key": "k" * 300}], [{**job, "input": []}]):
+    for wrong in ("x", [{}], [{**job, "key": "k" * 300}], [{**job, "input": []}], [{**job, "key": ""}]):
         with pytest.raises(DeliveryError) as refused:
             following_jobs({"then": wrong})
         assert refused.value.type == "THEN_REFUSED"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"key": "te:cron:mail"}, "reserved"),
+        ({"input": {"a": json.loads("[" * 100 + "]" * 100)}}, "deeper than 99"),
+        ({"input": {"a": "x" * MAX_INPUT_BYTES}}, "at most 1048576"),
+    ],
+)
+def test_following_job_has_the_bounds_of_a_request(changed: dict[str, Any], reason: str) -> None:
+    job = {"endpoint": "mail", "input": {}, "key": "k"}
+    with pytest.raises(DeliveryError, match=reason) as refused:
+        following_jobs({"then": [{**job, **changed}]})
+    assert (refused.value.type, refused.value.permanent) == ("THEN_REFUSED", True)
 
 
 @pytest.mark.parametrize("actor", ["send_mail", "mail2", "send-mail", "Send.Mail", "ä", "_", "x" * 128])
