@@ -76,15 +76,15 @@ def message_of(frame: Mapping[str, Any]) -> "Message[Any]":
         is_message = bool(given) and given.keys() <= _FIELDS and ("args" in given or "kwargs" in given)
         fields = given if is_message else {"kwargs": given}
         defaults = {
-            "queue_name": frame["queue"],
-            "actor_name": frame["actor"],
             "args": [],
             "kwargs": {},
             "options": {},
             "message_id": frame["execution"],
             "message_timestamp": frame.get("timestamp") or int(time.time() * 1000),
         }
-        message = Message.decode(json.dumps({**defaults, **fields}).encode())
+        # The worker decides where a message runs: an input of another queue or actor would find no consumer.
+        own = {"queue_name": frame["queue"], "actor_name": frame["actor"]}
+        message = Message.decode(json.dumps({**defaults, **fields, **own}).encode())
     last = frame.get("last_error") or {}
     message.options.update(last.get("options") or {})
     if last.get("traceback"):

@@ -73,6 +73,13 @@ def test_errors_keep_type_message_traceback_causes_and_options() -> None:
     assert failed_error({"kind": "FAILED", "error": told}).permanent
 
 
+def test_queue_and_actor_of_a_message_are_those_of_its_frame() -> None:
+    given = {"args": [1], "queue_name": "absent", "actor_name": "absent", "message_id": "m"}
+    message = messages.message_of({"execution": "e", "attempt": 1, "actor": "mail", "queue": "mails", "input": given})
+    assert (message.queue_name, message.actor_name, message.args) == ("mails", "mail", (1,))
+    assert message.message_id == "m"
+
+
 def test_following_jobs_are_checked() -> None:
     job = {"endpoint": "mail", "input": {"args": []}, "key": "k", "delay_ms": 5, "priority": 999}
     assert following_jobs({"then": [job]}) == (FollowingJob("mail", {"args": []}, "k", 5, 255),)
