@@ -108,7 +108,7 @@ def _body(fields: Fields) -> dict[str, Any]:
     if fields.flag("all"):
         body["all"] = True
     if fields.text("quiet_from") or fields.text("quiet_to"):
-        days = fields.many("quiet_days")
+        days = fields.text("quiet_days").replace(",", " ").split()
         quiet = {"from": fields.text("quiet_from"), "to": fields.text("quiet_to")}
         quiet["timezone"] = fields.text("quiet_timezone", "UTC")
         body["quiet_hours"] = quiet | ({"days": days} if days and len(days) < len(DAYS) else {})

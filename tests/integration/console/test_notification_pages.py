@@ -100,6 +100,17 @@ def test_change_of_an_outdated_rule_is_refused(app: Flask, rule: Api) -> None:
     assert rule.get("/notification-rules/fails").json["endpoint"] == "other-*"
 
 
+def test_days_of_quiet_hours_are_kept(app: Flask, rule: Api) -> None:
+    quiet = {"from": "22:00", "to": "07:00", "timezone": "UTC", "days": ["mon", "sat"]}
+    body = {"name": "fails", "events": ["execution.failed"], "channels": ["chat"], "all": True, "quiet_hours": quiet}
+    assert rule.put("/notification-rules/fails", body).status_code == 200
+    admin, edit = Visitor(app, Scope.ADMIN), f"{PATH}/fails/edit"
+    assert 'name="quiet_days" type="text" value="mon, sat"' in admin.get(edit)
+    tried = "sent=1&events=execution.failed&channels=chat&all=on&quiet_from=22:00&quiet_to=07:00&quiet_days=mon,+sat"
+    admin.act(f"{edit}?{tried}", f"{DO}/put/notification-rules/fails")
+    assert rule.get("/notification-rules/fails").json["quiet_hours"] == quiet
+
+
 def test_test_message_is_sent_through_a_channel(app: Flask, rule: Api) -> None:
     visitor = Visitor(app, Scope.READ, Scope.JOBS_WRITE)
     assert "on its way through chat" in visitor.act(f"{PATH}/fails", f"{DO}/post/endpoints/chat/test")
