@@ -11,7 +11,7 @@ from app.catalog import uses
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedTable
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import change, form, json_of, query, refuse
+from app.console.http.forms import ETAG, change, form, json_of, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
 from app.console.views.json_text import shown_json
@@ -127,7 +127,7 @@ def _replace(kind: CatalogueKind, name: str) -> Done | Response:
         if error.status not in {400, 422}:
             raise
         row = kind.table.get(services().database, name)
-        values = shown_form(kind, name, _kept(kind, text), _words(error)) | {"etag": row.tag, "row": row}
+        values = shown_form(kind, name, _kept(kind, text), _words(error)) | {"etag": form().text(ETAG), "row": row}
         return one_page.answer({"kind": kind.path, "name": name}, values, 422)
     return Done(f"Saved: the {kind.one} {name} applies to {kind.applies_to}.")
 

@@ -13,7 +13,7 @@ from app.catalog.endpoints import live_settings, version_history, versions
 from app.catalog.endpoints.version_history import EndpointVersion
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import change, form, query
+from app.console.http.forms import ETAG, change, form, query
 from app.console.http.page_rendering import to
 from app.console.pages.history_page import RANGES, chart_values, last
 from app.console.views.difference import differences
@@ -92,7 +92,13 @@ def uses_(name: str) -> Values:
 def edit(name: str) -> Values:
     endpoint = versions.get(services().database, name)
     given = {each: getattr(endpoint, each) for each in ("queue", "priority", "limits", "breaker")}
-    return {"title": f"{name}: limits and queue", "endpoint": endpoint, "given": _written(given), "faults": []}
+    return {
+        "title": f"{name}: limits and queue",
+        "endpoint": endpoint,
+        "given": _written(given),
+        "faults": [],
+        "etag": endpoint.tag,
+    }
 
 
 @action("POST /endpoints/<name>/pause")
@@ -114,7 +120,13 @@ def change_flow(name: str) -> "Done | Response":
     body, faults = _parsed(given)
     if faults:
         endpoint = versions.get(services().database, name)
-        values = {"title": f"{name}: limits and queue", "endpoint": endpoint, "given": given, "faults": faults}
+        values = {
+            "title": f"{name}: limits and queue",
+            "endpoint": endpoint,
+            "given": given,
+            "faults": faults,
+            "etag": form().text(ETAG),
+        }
         return edit_page.answer({"name": name}, values, 422)
     changed = live_settings.change_flow(services().database, name, endpoints_api.flow_of(body), change())
     wake(changed.queue_in_effect)

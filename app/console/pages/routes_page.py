@@ -9,7 +9,7 @@ from app.catalog import routing
 from app.catalog.routing import Route
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import change, form, query
+from app.console.http.forms import ETAG, change, form, query
 from app.features.queues import routes_api
 from app.features.queues.routes_api import NewRoutesSchema
 from app.kernel.formats import marshmallow_faults
@@ -45,6 +45,11 @@ def _shown(text: str, fault: str = "") -> Values:
     }
 
 
+def _tag() -> Values:
+    """Return the tag of the state that the form was made of: a fault in it must not hide a change by others."""
+    return {"etag": form().text(ETAG)}
+
+
 def _answer(endpoint: str) -> dict[str, Any] | None:
     if not endpoint:
         return None
@@ -61,13 +66,15 @@ def replace() -> Done | Response:
     pairs = [line.split() for line in text.splitlines() if line.strip()]
     malformed = [number for number, pair in enumerate(pairs, 1) if len(pair) != 2]
     if malformed:
-        return page.answer({}, _shown(text, f"Line {malformed[0]} must be a pattern, a space and a queue."), 422)
+        return page.answer(
+            {}, _shown(text, f"Line {malformed[0]} must be a pattern, a space and a queue.") | _tag(), 422
+        )
     try:
         body = NewRoutesSchema().load({"routes": [{"pattern": pattern, "queue": queue} for pattern, queue in pairs]})
     except ValidationError as error:
         path, message = next(iter(marshmallow_faults(error.messages)))
         line = f"Line {int(path[1]) + 1}: " if len(path) > 1 and str(path[1]).isdigit() else ""
-        return page.answer({}, _shown(text, f"{line}{message}"), 422)
+        return page.answer({}, _shown(text, f"{line}{message}") | _tag(), 422)
     routing.change_routes(services().database, routes_api.routes_of(body), RouteSource.API, change())
     return Done("Saved: executions created from now on go to the queues of these routes.")
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests.integration.client import Api
-from tests.integration.console.visitor import Visitor
+from tests.integration.console.visitor import Markup, Visitor
 from tests.integration.registered import created, one_shot, register_all
 
 DO = "/console/do"
@@ -132,6 +132,25 @@ def test_change_of_outdated_routes_is_refused(app: Flask, catalogue: Api) -> Non
     assert admin.send(replace, stale | {"routes": "c-* bulk"}).status_code == 412
     assert admin.send(restore, removal).status_code == 412
     assert [each["pattern"] for each in catalogue.get("/routes").json["routes"]] == ["b-*"]
+
+
+def test_form_with_faults_keeps_the_state_that_it_was_made_of(app: Flask, catalogue: Api) -> None:
+    admin = Visitor(app, Scope.ADMIN)
+    for path, action, field, change in (
+        (CONFIG, f"{DO}/put/configs/config", "value", ("/configs/config", {"values": {"base": "http://127.0.0.1:11"}})),
+        (
+            "/console/catalogue/routes",
+            f"{DO}/put/routes",
+            "routes",
+            ("/routes", {"routes": [{"pattern": "a-*", "queue": "http"}]}),
+        ),
+    ):
+        form = admin.form(path, action)
+        assert catalogue.put(*change).status_code == 200
+        refused = admin.send(action, form | {field: "{"})
+        assert refused.status_code == 422
+        again = next(each for each in Markup(refused.get_data(as_text=True)).forms if each["action"] == action)
+        assert again["fields"]["etag"] == form["etag"]
 
 
 def test_routes_are_changed_and_asked(app: Flask, catalogue: Api, database: Database) -> None:

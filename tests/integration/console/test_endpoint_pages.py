@@ -13,7 +13,7 @@ from app.kernel.db import Database
 from tests import rows
 from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api
-from tests.integration.console.visitor import Visitor
+from tests.integration.console.visitor import Markup, Visitor
 
 LIST, ONE, PROCESSES, CHARTS = (
     f"/console/{path}" for path in ("endpoints", "endpoints/send-mail", "processes", "history")
@@ -98,6 +98,10 @@ def test_limits_are_changed_and_faults_keep_the_form(app: Flask, api: Api, endpo
         assert refused.status_code == 422
         assert message in refused.get_data(as_text=True)
         assert "bulk" in refused.get_data(as_text=True), "what was typed stays"
+    assert api.post("/endpoints/send-mail/pause", {}).status_code == 200
+    outdated = visitor.send(FLOW, {**form, **fields, "limits": "{", "once": "third"}).get_data(as_text=True)
+    (again,) = (each["fields"] for each in Markup(outdated).forms if each["action"] == FLOW)
+    assert again["etag"] == form["etag"]
     assert "0 / 20" in visitor.act(f"{ONE}/flow", FLOW, **fields)
     found = api.get("/endpoints/send-mail").json
     assert (found["limits"], found["queue"], found["priority"]) == ({"max_in_flight": 20}, "bulk", 200)
