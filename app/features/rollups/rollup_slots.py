@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -16,7 +17,7 @@ from app.queue.reading.horizon import horizon_of_attempts
 from schema.rollup_bounds import STEPS_S
 
 SHORT_S, MINUTE_S, HOUR_S = STEPS_S
-MAX_SLOTS = 60  # in one run
+MAX_SLOTS = 60  # of the shortest in one run
 MAX_BEHIND = timedelta(days=1)  # the chore leaves out what lies further back
 KEPT_S = {SHORT_S: 3 * 3600, MINUTE_S: 3 * 86_400}  # hours are kept for TE_ROLLUP_DAYS
 
@@ -62,7 +63,10 @@ _OF_SLOTS = """
     """
 CLEAR = statement("rollups.clear", _OF_SLOTS, table="delivery_rollups")
 CLEAR_FAILURES = statement("rollups.clear_failures", _OF_SLOTS, table="failure_rollups")
-_IS_OLD = "step_s = CAST(:step AS BIGINT) AND slot < now() - CAST(:kept_s AS BIGINT) * INTERVAL '1 second'"
+# A slot stays until the longer one is folded from it, which would lack its figures otherwise.
+_IS_OLD = """step_s = CAST(:step AS BIGINT) AND slot < now() - CAST(:kept_s AS BIGINT) * INTERVAL '1 second'
+             AND slot < COALESCE((SELECT m.reached FROM rollup_marks AS m WHERE m.step_s = CAST(:longer AS BIGINT)),
+                                 now())"""
 PRUNES = tuple(
     deletion(name, table, key, _IS_OLD, time="slot", shown=key[:2])
     for name, table, key in (
@@ -99,13 +103,19 @@ def begin(database: Database, now: datetime) -> dict[int, datetime]:
     return found
 
 
-def kept_seconds(rollup_days: float) -> dict[int, int]:
-    """Return how long slots are kept, by their lengths."""
-    return {**KEPT_S, HOUR_S: round(rollup_days * 86_400)}
+def kept(rollup_days: float) -> list[dict[str, int]]:
+    """Return the parameters of PRUNES for each length: how long its slots are kept, and what is folded from them."""
+    seconds = {**KEPT_S, HOUR_S: round(rollup_days * 86_400)}
+    longer = dict(pairwise((*STEPS_S, HOUR_S)))
+    return [{"step": step, "kept_s": seconds[step], "longer": longer[step]} for step in STEPS_S]
 
 
-def advance(database: Database, endpoints: int) -> Iterator[int]:
-    """Compute closed slots until none is left or another process computes them; yields the length of each."""
+def advance(database: Database, endpoints: int, most: int = MAX_SLOTS) -> Iterator[int]:
+    """Compute closed slots, up to `most` of the shortest and all that can be folded; yields the length of each.
+
+    Ends early when another process computes them. Minutes never wait until the short slots have caught up: short ones
+    are kept for hours only.
+    """
     horizon = horizon_of_attempts(database)
     found = begin(database, horizon.now)
     if found[SHORT_S] < horizon.now - MAX_BEHIND:
@@ -113,7 +123,7 @@ def advance(database: Database, endpoints: int) -> Iterator[int]:
         found = marks(database).reached
     below = None
     for step in STEPS_S:
-        closed = horizon.at if below is None else found[below]
+        closed = min(horizon.at, found[step] + most * timedelta(seconds=step)) if below is None else found[below]
         while (until := found[step] + timedelta(seconds=step)) <= closed:
             slot = {
                 "step": step,

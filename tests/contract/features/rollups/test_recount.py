@@ -32,7 +32,7 @@ from tests.endings import (
 from tests.racing import at_once
 from tests.waiting import eventually
 
-MANY = 100  # endpoints with rows of their own
+MANY = 100  # endpoints with rows of their own, and short slots
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def assert_recount(database: Database, endings: Sequence[Ending], steps: Sequenc
 
 
 def run(database: Database) -> list[int]:
-    return list(advance(database, MANY))
+    return list(advance(database, MANY, most=MANY))
 
 
 @pytest.mark.own_faults
@@ -197,6 +197,21 @@ def test_run_of_the_chore_is_bounded_and_the_next_run_continues(database: Databa
     assert max(done) == rollup_slots.MAX_SLOTS
     assert sum(done[1:]) > rollup_slots.MAX_SLOTS
     assert_recount(database, endings)
+
+
+def test_minutes_are_folded_before_the_short_slots_have_caught_up(database: Database, start: datetime) -> None:
+    done = chores(database).rollup()
+    assert (done["slots of 10 s"], done["slots of 60 s"]) == (60, 10)
+
+
+def test_slot_that_is_not_folded_is_kept(database: Database, start: datetime) -> None:
+    mark, old = marks(database).reached[60] - timedelta(hours=5), timedelta(seconds=10)
+    database.fetch(text("UPDATE rollup_marks SET reached = :mark WHERE step_s = 60"), {"mark": mark})
+    for slot in (mark - old, mark):
+        values = {"endpoint": "", "step_s": 10, "slot": slot, "attempts": 1}
+        database.fetch(insert(tables.delivery_rollups).values(values).returning(tables.delivery_rollups.c.slot))
+    assert chores(database).prune_rollups()["rollups"] == 1
+    assert [row.slot for row in database.fetch(text("SELECT slot FROM delivery_rollups"))] == [mark]
 
 
 def test_old_slots_are_deleted_by_their_lengths(database: Database, start: datetime) -> None:
