@@ -8,7 +8,7 @@ from marshmallow import Schema, fields, validate
 from app.features.rollups import delivery_history, rollup_slots
 from app.features.rollups.delivery_history import ALL, MAX_POINTS, DeliveryHistory, Point, Range, read_history
 from app.features.rollups.distribution import Distribution
-from app.features.rollups.rollup_statements import COUNTS, FAILURE_COUNTS
+from app.features.rollups.rollup_statements import COUNTS, FAILURE_COUNTS, MAX_ERROR_TYPES
 from app.features.rollups.samples import FLEET
 from app.kernel.formats import rfc3339
 from app.web.http.body import invalid
@@ -132,7 +132,7 @@ class DeliveryHistorySchema(Schema):
     failures = fields.List(
         fields.Nested(FailureSchema),
         required=True,
-        metadata={"description": f"of the whole period; the {delivery_history.MAX_ERROR_TYPES} most frequent types"},
+        metadata={"description": f"of the whole period; the {MAX_ERROR_TYPES} most frequent types"},
     )
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002

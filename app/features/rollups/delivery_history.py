@@ -10,7 +10,7 @@ from sqlalchemy import Row
 from app.features.rollups import rollup_slots
 from app.features.rollups.distribution import Distribution
 from app.features.rollups.rollup_slots import HOUR_S, KEPT_S, floored
-from app.features.rollups.rollup_statements import COUNTS, FIGURES
+from app.features.rollups.rollup_statements import COUNTS, FIGURES, MAX_ERROR_TYPES
 from app.features.rollups.samples import FLEET
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -19,7 +19,6 @@ from schema.rollup_bounds import LATE_COLUMNS, STEPS_S, TOOK_COLUMNS
 ALL, OTHERS = "", "*"  # endpoints of the sum, and of the sum of endpoints without rows of their own
 MAX_POINTS = 1_500
 USUAL_POINTS = 720
-MAX_ERROR_TYPES = 50
 LADDER = (10, 60, 300, 900, 3600, 21_600, 86_400)
 """Steps in seconds from which one is chosen."""
 

@@ -13,6 +13,7 @@ from schema.rollup_bounds import LATE_COLUMNS, LATE_MS, TOOK_COLUMNS, TOOK_MS
 COUNTS = ("attempts", "succeeded", "retried", "failed", "cancelled", "unsent", "uncertain", "lost")
 FIGURES = (*COUNTS, *LATE_COLUMNS, *TOOK_COLUMNS)
 FAILURE_COUNTS = ("failed", "retried", "uncertain")
+MAX_ERROR_TYPES = 50  # of a slot; the others share the type `*`
 _SAMPLED = ("due", "oldest_ms", "workers", "in_flight", "slots")
 
 
@@ -52,7 +53,8 @@ def _in_slot(instant: str) -> str:
 
 
 # `of_each` has the figures of each endpoint, `broken` the failures by type of error. The busiest endpoints of the slot
-# keep their names, the others become '*'; the sum of all is ''.
+# keep their names, the others become '*'; the sum of all is ''. So do the most frequent types of error: programs of
+# customers name them, and may name any number.
 _COMPUTE = """
     WITH held AS MATERIALIZED (
       SELECT step_s FROM rollup_marks WHERE step_s = :mark AND reached = CAST(:since AS TIMESTAMPTZ)
@@ -68,13 +70,19 @@ _COMPUTE = """
                             THEN endpoint ELSE '*' END AS name
         FROM of_each WHERE endpoint <> '*'
       UNION ALL SELECT '*', '*'),
+    typed AS MATERIALIZED (
+      SELECT error_type, CASE WHEN row_number() OVER (ORDER BY sum({failures}) DESC, error_type) <= {most_types}
+                              THEN error_type ELSE '*' END AS name
+        FROM broken WHERE error_type <> '*' GROUP BY error_type
+      UNION ALL SELECT '*', '*'),
     put_failures AS (
       INSERT INTO failure_rollups (endpoint, step_s, slot, error_type, {failure_counts})
-      SELECT r.name, CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), b.error_type, {failures_of_named}
-        FROM broken AS b JOIN named AS r ON r.endpoint = b.endpoint GROUP BY r.name, b.error_type
+      SELECT r.name, CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), t.name, {failures_of_each}
+        FROM broken AS b JOIN named AS r ON r.endpoint = b.endpoint JOIN typed AS t ON t.error_type = b.error_type
+       GROUP BY r.name, t.name
       UNION ALL
-      SELECT '', CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), error_type, {failures_of_all}
-        FROM broken GROUP BY error_type
+      SELECT '', CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), t.name, {failures_of_each}
+        FROM broken AS b JOIN typed AS t ON t.error_type = b.error_type GROUP BY t.name
       ON CONFLICT (endpoint, step_s, slot, error_type) DO NOTHING RETURNING endpoint),
     put AS (
       INSERT INTO delivery_rollups (endpoint, step_s, slot, {figures})
@@ -92,8 +100,9 @@ _LISTS = {
     "failure_counts": ", ".join(FAILURE_COUNTS),
     "of_named": _total(FIGURES, "o."),
     "of_all": _total(FIGURES, "o."),
-    "failures_of_named": _total(FAILURE_COUNTS, "b."),
-    "failures_of_all": _total(FAILURE_COUNTS),
+    "failures_of_each": _total(FAILURE_COUNTS, "b."),
+    "failures": " + ".join(f"COALESCE({name}, 0)" for name in FAILURE_COUNTS),
+    "most_types": str(MAX_ERROR_TYPES),
 }
 # A retry moves `run_at`, so attempts of earlier releases, which have no due instant, count as late only if they were
 # the last one. An end without an attempt was neither late nor did it last; an event of a late result, which changes no

@@ -124,6 +124,18 @@ def test_endpoints_beyond_the_bound_share_a_row(database: Database, endings: lis
     assert any(name == "*" for name, _ in stored(database, "delivery_rollups", FIGURES, 60))
 
 
+def test_types_of_error_beyond_the_bound_share_a_row(database: Database, start: datetime) -> None:
+    names = ["frequent", "frequent", *(f"type {number:02}" for number in range(60))]
+    put_endings(database, [Ending("busy", start, "FAILED", name) for name in names])
+    run(database)
+    for step in STEPS_S[:2]:
+        found = stored(database, "failure_rollups", FAILURE_COUNTS, step)
+        for endpoint in ("", "busy"):
+            types = {key[2]: counts["failed"] for key, counts in found.items() if key[0] == endpoint}
+            assert len(types) == 51
+            assert (types["frequent"], types["*"]) == (2, 11)
+
+
 @pytest.mark.postgresql_only
 def test_slot_waits_for_a_transaction_that_may_still_write_into_it(database: Database, start: datetime) -> None:
     run(database)
