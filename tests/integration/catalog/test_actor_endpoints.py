@@ -77,6 +77,22 @@ def test_cron_of_an_actor_is_a_job_that_follows_the_code(database: Database) -> 
     assert {status for _, _, status in schedules_of(database)} == {"RETIRED"}
 
 
+def test_changed_job_of_a_cron_is_no_reason_for_a_second_one(api: Api, database: Database) -> None:
+    schedules = ActorSchedules(database, Placing(1, 5_000))
+    daily, hourly = ({"name": "report", "options": {"cron": cron}} for cron in ("0 9 * * *", "0 * * * *"))
+    register(database, [daily], schedules)
+    (job,) = database.fetch(text("SELECT job_id FROM jobs"))
+    assert api.put(f"/jobs/{job.job_id}", {"input": {"a": 1}}).status_code == 200
+    register(database, [daily], schedules)
+    assert [status for *_, status in schedules_of(database)] == ["RETIRED", "ACTIVE"]
+    register(database, [hourly], schedules)
+    register(database, [daily], schedules)
+    for which in ("first_version_id IS NOT NULL", "cron_expression = '0 9 * * *'"):
+        database.fetch(text(f"DELETE FROM jobs WHERE {which} AND status = 'RETIRED'"))  # as prune_versions does
+    register(database, [daily], schedules)
+    assert [cron for cron, _, status in schedules_of(database) if status != "RETIRED"] == ["0 9 * * *"]
+
+
 def test_invalid_cron_refuses_its_actor(database: Database) -> None:
     schedules = ActorSchedules(database, Placing(1, 5_000))
     found = register(database, [{"name": "report", "options": {"cron": "gibberish"}}], schedules)
