@@ -36,6 +36,8 @@ class Session:
         self.transport: asyncio.Transport | None = None
         self.returned = asyncio.Event()
         self.is_draining = False
+        self.is_registering = False
+        self.registers_again = False  # a HELLO came during a registration
         self._threads = 1
         self._prefetch: int | None = None
         self._mean_seconds = 0.0

@@ -93,7 +93,7 @@ class ActorServer:
 
     def session_of(self, hello: Mapping[str, Any], transport: asyncio.Transport) -> Session:
         """Return the session of a HELLO, with its new connection."""
-        session_id = str(hello.get("session"))[:64]
+        session_id = session_id_of(hello)
         session = self.sessions.get(session_id)
         if session is None:
             pid, _ = peer_of(transport)
@@ -104,18 +104,37 @@ class ActorServer:
         session.describe(hello)
         return session
 
-    async def welcome(self, session: Session) -> None:
-        """Register the actors of a process, and let it work."""
-        service = self.service
+    def register(self, session: Session) -> None:
+        """Register the actors of a process, and let it work; one registration of a process follows the other."""
+        if session.is_registering:
+            session.registers_again = True
+        else:
+            session.is_registering = True
+            self.run(self._register(session))
+
+    async def _register(self, session: Session) -> None:
+        try:
+            found = await self._registered(session)
+        finally:
+            session.is_registering = False
+        if session.transport is not None:
+            self._welcome(session, found)
+
+    async def _registered(self, session: Session) -> RegisteredActors:
+        """Return the endpoints of the actors of the latest HELLO."""
         while True:
+            session.registers_again = False
             try:
-                found = await asyncio.to_thread(service.register, session.actors)
-                break
+                found = await asyncio.to_thread(self.service.register, session.actors)
             except UnavailableError as error:
                 log.warning("cannot register the actors of process %s: %s; retrying", session.shown_pid, error.message)
                 await asyncio.sleep(RETRY_SECONDS)
-        if session.transport is None:
-            return
+                continue
+            if not session.registers_again:
+                return found
+
+    def _welcome(self, session: Session, found: RegisteredActors) -> None:
+        service = self.service
         session.serve(found.endpoints)
         service.processes.add(session.places)
         for actor, reason in found.refused.items():
@@ -208,8 +227,11 @@ class Connection(asyncio.Protocol):
         if frame.get("protocol") != PROTOCOL:
             self._refuse(f"the worker speaks protocol {PROTOCOL}: install the matching task-executor-dramatiq")
             return
+        if self._session is not None and session_id_of(frame) != self._session.session_id:
+            self._refuse("a connection belongs to one session: connect anew for another one")
+            return
         self._session = self._server.session_of(frame, cast("asyncio.Transport", self._transport))
-        self._server.run(self._server.welcome(self._session))
+        self._server.register(self._session)
 
     def _refuse(self, reason: str) -> None:
         if self._transport is not None:
@@ -222,6 +244,11 @@ def _key(frame: Mapping[str, Any]) -> HandKey:
     if not isinstance(execution_id, str) or not isinstance(attempt, int):
         raise FrameError("`execution` is a text and `attempt` a number")
     return HandKey(execution_id, attempt)
+
+
+def session_id_of(hello: Mapping[str, Any]) -> str:
+    """Return the id that a process has chosen for its session."""
+    return str(hello.get("session"))[:64]
 
 
 def remove_left_sockets(directory: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sqlalchemy import Row
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
@@ -16,6 +17,7 @@ from app.catalog.specs.actor import endpoint_name
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
+from app.kernel.db.retries import is_rows_fault, is_statements_fault
 from app.kernel.errors import ConflictError, TaskExecutorError, UnavailableError
 from app.kernel.sql import statement
 from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
@@ -76,6 +78,10 @@ def register(
             raise
         except TaskExecutorError as error:
             found.refused[actor] = error.message
+        except (SQLAlchemyError, ValueError) as error:
+            if not is_rows_fault(error) or is_statements_fault(error):
+                raise
+            found.refused[actor] = "its name, its queue or an option has characters that cannot be stored"
         else:
             found.endpoints[actor] = names[actor]
     return found
@@ -96,7 +102,8 @@ def _is_number(value: object) -> bool:
 def _register(
     database: Database, name: str, given: Mapping[str, Any], known: Row[Any] | None, schedules: Schedules | None
 ) -> None:
-    actor, options = str(given.get("name")), given.get("options") or {}
+    actor, options = str(given.get("name")), given.get("options")
+    options = options if isinstance(options, dict) else {}
     spec = spec_of(actor, str(given.get("queue") or "default"), options)
     if known is None:
         _create(database, name, spec, options)

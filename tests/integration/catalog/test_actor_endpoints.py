@@ -42,6 +42,11 @@ def test_taken_name_refuses_one_actor_and_no_other(api: Api, database: Database)
     assert "max_lost" in found.refused["bad"]
 
 
+def test_unstorable_actor_is_refused_and_no_other(database: Database) -> None:
+    found = register(database, [{"name": "a\0"}, {"name": "b", "queue": "\ud800"}, {"name": "c", "options": [1]}])
+    assert (found.endpoints, {*found.refused}) == ({"c": "c"}, {"a\0", "b"})
+
+
 def test_changed_options_keep_what_requests_have_set(api: Api, database: Database) -> None:
     register(database, [ACTOR, {"name": "other"}])
     body = {"type": "ACTOR", "spec": {"actor": "send_mail", "arguments": {"a": "{{input.a}}"}}}
