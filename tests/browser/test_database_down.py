@@ -43,8 +43,8 @@ def test_open_page_outlives_the_database(browser: Browser, own_stack: Stack) -> 
             return tab.page.get_by_role("heading", name="Not available now").is_visible()
 
         tab.page.reload()
-        expect(tab.page.get_by_text("This part cannot be shown. The database cannot be reached")).to_be_visible()
+        expect(tab.page.get_by_text("This part cannot be shown. The database cannot be reached").first).to_be_visible()
         eventually(is_refused, what="the page without a session in memory")
         expect(tab.page.get_by_text("demo")).to_have_count(0)
         server(own_stack).restart()
-        expect(tab.page.get_by_role("heading", name="Processes")).to_be_visible(timeout=60_000)
+        expect(tab.page.get_by_role("heading", name="Processes", exact=True)).to_be_visible(timeout=60_000)
