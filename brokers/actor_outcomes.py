@@ -34,7 +34,13 @@ class ActorOutcomes:
             if not completion.then:
                 continue
             try:
-                queues = complete_with_jobs(self._database, self._worker_id, completion, self._placing)
+                queues = complete_with_jobs(
+                    self._database,
+                    self._worker_id,
+                    completion,
+                    self._placing,
+                    unless_locked=batch.failures > 0,  # a locked row may not delay all other outcomes of the worker
+                )
             except DeliveryError as error:
                 batch.items[place] = replace(completion, verdict=Verdict.fail(error), then=())
                 continue

@@ -21,7 +21,8 @@ MAX_TYPE_CHARACTERS = 200
 MAX_TRACEBACK_CHARACTERS = 16_384
 MAX_OPTIONS_BYTES = 16_384
 MAX_CAUSES = 10
-MAX_FOLLOWING = 10_000
+MAX_FOLLOWING = 500  # as many as one statement of the finalizer writes
+MAX_FOLLOWING_BYTES = 4 * 1024 * 1024
 
 
 def result_of(frame: Mapping[str, Any], max_bytes: int = MAX_RESULT_BYTES) -> dict[str, Any]:
@@ -57,6 +58,9 @@ def following_jobs(frame: Mapping[str, Any]) -> tuple[FollowingJob, ...]:
         return ()
     if not isinstance(then, list) or len(then) > MAX_FOLLOWING:
         raise DeliveryError("THEN_REFUSED", f"`then` is a list of at most {MAX_FOLLOWING} jobs", permanent=True)
+    if (size := len(json.dumps(then).encode())) > MAX_FOLLOWING_BYTES:
+        message = f"the following jobs have {size} bytes; at most {MAX_FOLLOWING_BYTES} are written with an outcome"
+        raise DeliveryError("THEN_REFUSED", message, permanent=True)
     return tuple(_following(each) for each in then)
 
 

@@ -34,12 +34,13 @@ class Placing(NamedTuple):
 
 
 def complete_with_jobs(
-    database: Database, holder: str, completion: Completion, placing: Placing
+    database: Database, holder: str, completion: Completion, placing: Placing, *, unless_locked: bool = False
 ) -> frozenset[str] | None:
     """Write a completion and create its jobs in one transaction.
 
     Returns the queues of the jobs; None if the holder has lost the attempt, or an earlier run of the transaction was
-    committed. Raises DeliveryError, with nothing written, for a job that no endpoint takes.
+    committed. Raises DeliveryError, with nothing written, for a job that no endpoint takes. `unless_locked` fails fast
+    on a locked row.
     """
 
     def body(connection: Connection) -> frozenset[str] | None:
@@ -47,7 +48,8 @@ def complete_with_jobs(
             return None
         return _create(connection, completion.then, placing)
 
-    return database.transact(body)
+    transact = database.transact_unless_locked if unless_locked else database.transact
+    return transact(body)
 
 
 def _create(connection: Connection, jobs: Sequence[FollowingJob], placing: Placing) -> frozenset[str]:

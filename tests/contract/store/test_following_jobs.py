@@ -1,22 +1,28 @@
 """Jobs of a completion exist if and only if the completion is written."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from app.kernel import ids
+from app.kernel import db, ids
 from app.kernel.db import Database
+from app.kernel.errors import LockedError
 from app.kernel.metrics.series import STALE
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from app.queue.executions.verdict import Verdict
 from app.queue.jobs.following_jobs import Placing, complete_with_jobs
+from brokers.actor_outcomes import ActorOutcomes
 from brokers.attempt import Attempt
+from brokers.unwritten import Batch
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
 from tests.claiming import take
+from tests.contract.broker.finalizing import locked
 from tests.verdicts import success
 
 PLACING = Placing(1, 5_000)
@@ -94,6 +100,16 @@ def test_job_of_an_endpoint_that_is_no_actor_writes_nothing(process: WorkerProce
             process.database, process.worker_id, completion(claimed, FollowingJob("target", {}, "next-3")), PLACING
         )
     assert (rows.statuses(process.database), jobs(process.database)) == ({"RUNNING": 1}, [])
+
+
+def test_second_try_hardly_waits_for_a_locked_row(process: WorkerProcess, claimed: Attempt, database_url: str) -> None:
+    patient = db.connect(database_url, pool_size=2, application_name="te-own", statement_timeout_seconds=120)
+    batch = Batch([completion(claimed, NEXT)], failures=1)
+    with closing(patient), ThreadPoolExecutor(1) as pool:
+        outcomes = ActorOutcomes(patient, process.worker_id, PLACING, process.inboxes)
+        with locked(process.database, claimed.claim), pytest.raises(LockedError):
+            pool.submit(outcomes.complete, batch).result(20)  # the lock timeout of these connections is 60 s
+        assert outcomes.complete(batch) == {claimed.claim.execution_id}
 
 
 def test_finalizer_writes_completions_with_jobs_and_reports_each(process: WorkerProcess) -> None:

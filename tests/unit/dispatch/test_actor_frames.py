@@ -105,6 +105,15 @@ def test_following_job_has_the_bounds_of_a_request(changed: dict[str, Any], reas
     assert (refused.value.type, refused.value.permanent) == ("THEN_REFUSED", True)
 
 
+def test_following_jobs_fit_into_one_statement() -> None:
+    large = {"endpoint": "mail", "input": {"a": "x" * 900_000}, "key": "k"}
+    assert len(following_jobs({"then": [large] * 4})) == 4
+    assert len(following_jobs({"then": [{**large, "input": {}}] * 500})) == 500
+    for many in ([large] * 5, [{**large, "input": {}}] * 501):
+        with pytest.raises(DeliveryError, match="at most"):
+            following_jobs({"then": many})
+
+
 @pytest.mark.parametrize("actor", ["send_mail", "mail2", "send-mail", "Send.Mail", "ä", "_", "x" * 128])
 def test_both_sides_name_the_endpoint_of_an_actor(actor: str) -> None:
     assert endpoint_name(actor) == messages.endpoint_name(actor)
