@@ -256,6 +256,9 @@ class Links:
             self.give_back(message)
         elif message is not None:
             message.abort()
+            if message.is_dropped:  # no outcome follows, which would end the hold
+                with self._lock:
+                    self._held.pop(message.key, None)
 
     def _take(self, frame: Mapping[str, Any]) -> None:
         try:
