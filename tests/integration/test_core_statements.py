@@ -17,6 +17,7 @@ from sqlalchemy import ClauseElement, Connection, TextClause, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy_cockroachdb.psycopg2 import CockroachDBDialect_psycopg2
 
+from app.features.dead_letters.letter_list import letters_of
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest, Position
 from app.kernel.formats import EPOCH
@@ -83,6 +84,15 @@ def recorder(database: Database) -> Iterator[Recorder]:
     sys.setprofile(None)
 
 
+def filter_executions_by_their_jobs(api: Api) -> None:
+    """Also check a payload spec, which reads the inputs of jobs."""
+    created(api, one_shot("k5", endpoint="checked", input={}))
+    assert api.post("/payload-specs/second/check", {"schema": {"type": "object"}}).status_code == 200
+    keyed = {"endpoint": "target", "idempotency_key": "k1"}
+    for filters in (keyed, {"name": "report", "labels": "team=a"}, {"error_type": "HTTP_ERROR"}):
+        assert api.get("/executions", **filters).status_code == 200, filters
+
+
 def send_all_requests(api: Api, database: Database) -> None:
     """Read each list with all its filters and a cursor, and make each simple change."""
     register_all(api)
@@ -101,6 +111,7 @@ def send_all_requests(api: Api, database: Database) -> None:
     api.put("/notification-rules/one", rule)
     assert api.delete("/notification-rules/two").status_code == 204
     api.send("PATCH", "/endpoints/second", json={"limits": {"max_in_flight": 1}})
+    assert api.post("/endpoints", http_endpoint("checked", payload_spec="second")).status_code == 201
     job = created(api, cron(name="report", labels={"team": "a"}))
     job_id = api.put(f"/jobs/{job['job_id']}", {"cron": "0 8 * * *"}).json["job_id"]
     one = created(api, one_shot("k1"))
@@ -137,6 +148,8 @@ def send_all_requests(api: Api, database: Database) -> None:
         operation_id = api.post("/bulk-operations", body).json["operation_id"]
         assert api.get(f"/bulk-operations/{operation_id}").status_code == 200
     assert api.post("/workflows", {"name": "w", "labels": {"team": "a"}, "nodes": [{"name": "a"}]}).status_code == 201
+    filter_executions_by_their_jobs(api)
+    letters_of(database, execution)
     between = {
         "created_after": (rows.database_now(database) - timedelta(hours=1)).isoformat(),
         "created_before": (rows.database_now(database) + timedelta(hours=1)).isoformat(),

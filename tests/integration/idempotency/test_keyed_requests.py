@@ -42,6 +42,7 @@ def test_every_post_that_changes_something_accepts_an_idempotency_key() -> None:
         "/routes/test",
         "/payload-specs/{name}/check",
         "/schedules/simulate",
+        "/explain",
     }
 
 
