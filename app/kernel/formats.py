@@ -134,6 +134,11 @@ def escaped(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
 
 
+def unescaped(part: str) -> str:
+    """Return the name that a part of a JSON pointer stands for."""
+    return part.replace("~1", "/").replace("~0", "~")
+
+
 def numbered(number: int, noun: str, predicate: str = "", *, or_more: bool = False) -> str:
     """Write a number, its noun and a predicate in the plural, such as `1 job is due` for (1, "job", "are due")."""
     if number == 1 and not or_more:

@@ -15,6 +15,7 @@ from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import DescribedValue
+from app.kernel.formats import unescaped
 from app.kernel.suggestions import MAX_SUGGESTED, remedy
 from schema.inline_bounds import JSON_POINTER, MAX_MATCHED_CHARACTERS, MAX_MATCHED_VALUES, MAX_MATCHERS
 
@@ -39,7 +40,7 @@ class InAnswer:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "InAnswer":
         parts = given["pointer"].split("/")[1:]
-        path = tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+        path = tuple(map(unescaped, parts))
         values = given["in"] if "in" in given else [given["equals"]]
         return cls(path, frozenset(map(_comparable, values)), given.get("status"), given)
 

@@ -10,7 +10,9 @@ from marshmallow import Schema, ValidationError
 from app.catalog.endpoints import versions
 from app.catalog.named_table import PAYLOAD_SPECS
 from app.console.http.forms import refuse
-from app.console.views.schema_form import ROOT, FormField, form_of, typed_input
+from app.console.views.input_field import ROOT, FormField
+from app.console.views.schema_form import form_of
+from app.console.views.typed_input import typed_input
 from app.kernel.errors import EndpointNotFoundError, InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults
 from app.web.http.body import parse_json

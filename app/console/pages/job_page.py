@@ -5,8 +5,8 @@ from typing import Any
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import now, to
 from app.console.views.json_changes import changes_of
+from app.console.views.json_text import indented
 from app.console.views.schedule_words import CATCH_UP, OVERLAP, rule_of, words_of
-from app.console.views.schema_form import json_text
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import Unreadable
 from app.queue.jobs.job_model import Job
@@ -38,7 +38,7 @@ def show(job_id: str) -> Values:
         "words": "" if table is None else words_of(table),
         "catch_up": "" if table is None else CATCH_UP[table.catch_up],
         "overlap": "" if table is None or table.fixed_delay else OVERLAP[table.overlap],
-        "input": job.input.why if isinstance(job.input, Unreadable) else json_text(job.input),
+        "input": job.input.why if isinstance(job.input, Unreadable) else indented(job.input),
         "is_schedule": table is not None,
     }
 

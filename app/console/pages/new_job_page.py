@@ -12,8 +12,10 @@ from app.console.http.page_rendering import to
 from app.console.pages.job_form import TypedJob, input_faults, load, schema_of, texts_in, typed_job
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.curl_text import curl_of
+from app.console.views.input_field import COUNT
 from app.console.views.schedule_words import CATCH_UP, OVERLAP
-from app.console.views.schema_form import COUNT, MAX_ITEMS, texts_of
+from app.console.views.schema_form import MAX_ITEMS
+from app.console.views.stored_input import texts_of
 from app.console.views.text_by_name import TextByName
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import EndpointNotFoundError, TaskExecutorError

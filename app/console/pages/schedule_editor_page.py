@@ -14,7 +14,7 @@ from app.console.pages.schedule_preview import preview_of
 from app.console.views.day_strip import hours_of, strip_of
 from app.console.views.json_changes import changes_of
 from app.console.views.schedule_words import CATCH_UP, OVERLAP, rule_of
-from app.console.views.schema_form import texts_of
+from app.console.views.stored_input import texts_of
 from app.console.views.text_by_name import TextByName
 from app.kernel.errors import JobNotUpdatableError, TaskExecutorError
 from app.kernel.formats import rfc3339, show_duration

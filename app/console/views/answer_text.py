@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from app.console.views.json_text import MAX_CHARACTERS, shown_json
+from app.console.views.json_text import shown_json, shown_text
 
 
 def shown_answer(value: Any) -> str:
@@ -14,7 +14,4 @@ def shown_answer(value: Any) -> str:
         parsed = json.loads(value)
     except ValueError:
         parsed = value
-    if isinstance(parsed, dict | list):
-        return shown_json(parsed)
-    left_out = len(value) - MAX_CHARACTERS
-    return value if left_out <= 0 else f"{value[:MAX_CHARACTERS]}\n… {left_out:,} more characters"
+    return shown_json(parsed) if isinstance(parsed, dict | list) else shown_text(value)

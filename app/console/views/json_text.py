@@ -9,9 +9,18 @@ from app.web.http.body import parse_json
 MAX_CHARACTERS = 50_000
 
 
+def indented(value: Any) -> str:
+    """Write all of a value over several lines."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
 def shown_json(value: Any) -> str:
-    """Write a value over several lines; a long text ends with the number of characters that are left out."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    """Write a value over several lines; a long text is cut."""
+    return shown_text(indented(value))
+
+
+def shown_text(text: str) -> str:
+    """Return a text; a long one ends with the number of characters that are left out."""
     left_out = len(text) - MAX_CHARACTERS
     return text if left_out <= 0 else f"{text[:MAX_CHARACTERS]}\n… {left_out:,} more characters"
 

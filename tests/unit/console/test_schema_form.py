@@ -5,15 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.console.views.schema_form import (
-    MAX_FIELDS,
-    FormField,
-    InputKind,
-    every_field,
-    form_of,
-    texts_of,
-    typed_input,
-)
+from app.console.views.input_field import FormField, InputKind, every_field
+from app.console.views.schema_form import MAX_FIELDS, form_of
+from app.console.views.stored_input import texts_of
+from app.console.views.typed_input import typed_input
 from tests.cases import each_case
 
 ORDER = {

@@ -1,0 +1,67 @@
+"""Field of an input in a form: its kind, its name, and its parts."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+ROOT = "input"
+"""Name of the field of the whole input. The name of a part is this one and the JSON pointer of the part."""
+COUNT = "items:"
+"""Prefix of the field with the number of items of a list."""
+
+
+class InputKind(StrEnum):
+    """Kind of a field; `lines` is a list of scalars, one a line."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    CHOICE = "choice"
+    LINES = "lines"
+    JSON = "json"
+    GROUP = "group"
+    ITEMS = "items"
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """A field of a form, and its parts if it is a group or a list.
+
+    Attributes:
+        pointer: JSON pointer in the input; empty for the whole input.
+        note: Description, and bounds in words.
+        choices: Values of a choice, as JSON.
+        scalar: JSON type of the value, or of the items of `lines`.
+    """
+
+    pointer: str
+    label: str
+    kind: InputKind
+    is_required: bool = False
+    note: str = ""
+    text: str = ""
+    choices: Sequence[str] = ()
+    scalar: str = "string"
+    input_type: str = "text"
+    parts: Sequence["FormField"] = field(default_factory=tuple)
+
+    @property
+    def name(self) -> str:
+        return f"{ROOT}{self.pointer}"
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the choices with their texts: those of strings without quotes."""
+        values = [(choice, json.loads(choice)) for choice in self.choices]
+        return [(choice, value if isinstance(value, str) else choice) for choice, value in values]
+
+    @property
+    def counter(self) -> str:
+        """Return the name of the field with the number of items."""
+        return f"{COUNT}{self.pointer}"
+
+
+def every_field(form: FormField) -> Iterator[FormField]:
+    yield form
+    for part in form.parts:
+        yield from every_field(part)
