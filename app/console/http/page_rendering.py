@@ -14,7 +14,7 @@ from markupsafe import Markup
 from app.console.access import csrf, permission
 from app.console.http import actions, static_files
 from app.console.http.response_headers import nonce
-from app.console.views import places, reach, status_words, words
+from app.console.views import delivery_totals, places, reach, status_words, words
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -53,6 +53,7 @@ def environment() -> Environment:
         number=words.number,
         percent=words.percent,
         plural=words.plural,
+        up_to=delivery_totals.up_to,
     )
     return found
 

@@ -15,7 +15,8 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form, query
 from app.console.http.page_rendering import to
-from app.console.pages.history_page import RANGES, chart_values, last
+from app.console.pages.history_page import chart_values
+from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views.difference import differences
 from app.console.views.json_text import shown_json
 from app.features.breakers import store as breakers
@@ -43,8 +44,8 @@ def show(name: str) -> Values:
     return {
         "title": name,
         "endpoint": versions.get(services().database, name),
-        "ranges": RANGES,
-        "last": last(),
+        "ranges": PERIODS,
+        "last": chosen_period(),
         "new_job": to(_NEW_JOB, endpoint=name) if has_form else "",
     }
 

@@ -3,8 +3,8 @@
 from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
-from app.console.pages.history_page import RANGES, USUAL
-from app.console.views.chart import BUDGET_MS, sparkline, up_to
+from app.console.pages.periods import PERIODS, chosen_period
+from app.console.views.sparkline import sparkline
 from app.features.control.shared_figures import shared_figures
 from app.features.control.trouble import EndpointOrder, ordered
 from app.kernel.db.paging import PageRequest
@@ -15,12 +15,12 @@ MAX_SHOWN = 100
 page = ConsolePage("endpoints", "/endpoints", "Endpoints", reads="GET /stats/endpoints", nav="Endpoints", shortcut="p")
 
 
-@page.region("list", live="rollups breakers flow letters catalogue")
+@page.region("list", live="rollups breakers flow letters catalog")
 def list_() -> Values:
     """Read the endpoints in the order of the address, and the newest endpoints without deliveries."""
-    last = query().choice("last", [*RANGES], USUAL)
+    last = chosen_period()
     order = EndpointOrder(query().choice("sort", [each.value for each in EndpointOrder], EndpointOrder.TROUBLE.value))
-    found = shared_figures().endpoints(RANGES[last])
+    found = shared_figures().endpoints(PERIODS[last])
     states = ordered(found.states, order)
     seen = {each.endpoint for each in states}
     others = versions.page(services().database, PageRequest(MAX_SHOWN), inline=False).items
@@ -30,10 +30,8 @@ def list_() -> Values:
         "others": [each for each in others if each.name not in seen],
         "window": found.window,
         "last": last,
-        "ranges": [*RANGES],
+        "ranges": [*PERIODS],
         "sort": order.value,
         "orders": [each.value for each in EndpointOrder],
         "sparkline": sparkline,
-        "up_to": up_to,
-        "budget_ms": BUDGET_MS,
     }

@@ -4,21 +4,16 @@ from datetime import timedelta
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
-from app.console.views.chart import BUDGET_MS, charts_of, heatmap_of, total_of, up_to
+from app.console.pages.periods import PERIODS, chosen_period
+from app.console.views.chart import charts_of
+from app.console.views.delivery_totals import total_of
+from app.console.views.heatmap import heatmap_of
+from app.features.control.trouble import BUDGET_MS
 from app.features.rollups import rollup_slots
 from app.features.rollups.delivery_history import ALL, DeliveryHistory, Range, chosen_step, read_history
 from app.features.rollups.text_chart import STEPS_OF_CHARTS
 from app.web.services import services
 
-RANGES = {
-    "5m": timedelta(minutes=5),
-    "1h": timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-}
-USUAL = "1h"
 MAX_STEPS = 72
 
 page = ConsolePage("history", "/history", "Charts", reads="GET /stats/history", nav="Charts", shortcut="h")
@@ -27,7 +22,7 @@ page = ConsolePage("history", "/history", "Charts", reads="GET /stats/history", 
 @page.show
 def show() -> Values:
     """Read the period and the endpoint of the address."""
-    return {"ranges": RANGES, "last": last(), "endpoint": query().text("endpoint")}
+    return {"ranges": PERIODS, "last": chosen_period(), "endpoint": query().text("endpoint")}
 
 
 @page.region("charts", live="rollups")
@@ -35,14 +30,9 @@ def charts() -> Values:
     return chart_values(query().text("endpoint"))
 
 
-def last() -> str:
-    """Return the period of the address."""
-    return query().choice("last", [*RANGES], USUAL)
-
-
 def chart_values(endpoint: str) -> Values:
     """Read the charts of the period of the address, for all endpoints or one."""
-    found = past(RANGES[last()], endpoint)
+    found = past(PERIODS[chosen_period()], endpoint)
     total, seconds = total_of(found.points)
     return {
         "history": found,
@@ -52,7 +42,6 @@ def chart_values(endpoint: str) -> Values:
         "total": total,
         "per_second": total.attempts / seconds if total is not None and seconds else None,
         "on_time": None if total is None else total.lateness.within(BUDGET_MS),
-        "up_to": up_to,
     }
 
 

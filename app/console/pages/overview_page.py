@@ -1,16 +1,15 @@
 """The overview: conditions that need a person, figures over time, endpoints by trouble, first steps."""
 
-from datetime import timedelta
-
 from flask import request
 
 from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query
 from app.console.http.page_rendering import now
+from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views import overview_figures
 from app.console.views.attention import attention as conditions
 from app.console.views.first_steps import FirstStep, first_steps
+from app.console.views.sparkline import sparkline
 from app.features.breakers import store as breakers
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
@@ -21,14 +20,6 @@ from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.web.services import services
 from schema.states import BreakerState
 
-WINDOWS = {
-    "5m": timedelta(minutes=5),
-    "1h": timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(days=1),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-}
 MAX_ENDPOINTS = 20
 MAX_BREAKERS = 20
 POINTS = 100  # of a chart
@@ -38,13 +29,13 @@ page = ConsolePage("overview", "", "Overview", reads="GET /stats/figures", nav="
 
 @page.show
 def show() -> Values:
-    return {"window": _window(), "windows": [*WINDOWS]}
+    return {"window": _window(), "windows": [*PERIODS]}
 
 
 @page.region("attention", live="breakers flow workers letters jobs")
 def attention() -> Values:
     """Read the conditions that need a person."""
-    statistics, states = shared_figures().service().statistics, shared_figures().endpoints(WINDOWS[_window()]).states
+    statistics, states = shared_figures().service().statistics, shared_figures().endpoints(PERIODS[_window()]).states
     opened = breakers.page(services().database, BreakerState.OPEN, PageRequest(MAX_BREAKERS)).items
     return {"conditions": conditions(statistics, states, opened)}
 
@@ -52,7 +43,7 @@ def attention() -> Values:
 @page.region("figures", live="rollups")
 def figures() -> Values:
     """Read the figures of the window, and their course."""
-    length = WINDOWS[_window()]
+    length = PERIODS[_window()]
     step = chosen_step(length, length, points=POINTS)
     history = read_history(services().database, Range.of(now() - length, now(), step, now()))
     return {"figures": overview_figures.figures(history, shared_figures().service().statistics)}
@@ -61,12 +52,12 @@ def figures() -> Values:
 @page.region("endpoints", live="rollups breakers flow letters")
 def endpoints() -> Values:
     """Read the endpoints, those with trouble first."""
-    found = shared_figures().endpoints(WINDOWS[_window()])
+    found = shared_figures().endpoints(PERIODS[_window()])
     states = ordered(found.states, EndpointOrder.TROUBLE)
     return {
         "endpoints": states[:MAX_ENDPOINTS],
         "left_out": max(0, len(states) - MAX_ENDPOINTS),
-        "course": overview_figures.course_of_endpoint,
+        "sparkline": sparkline,
         "trouble_words": overview_figures.TROUBLES,
         "first_steps": [] if states else _first_steps(),
     }
@@ -87,4 +78,4 @@ def _first_steps() -> list[FirstStep]:
 
 
 def _window() -> str:
-    return query().choice("window", [*WINDOWS], "1h")
+    return chosen_period("window")

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app.console.views.delivery_totals import total_of, up_to
 from app.console.views.sparkline import Sparkline, sparkline
-from app.console.views.words import NOTHING, duration, number, percent
+from app.console.views.words import NOTHING, number, percent
 from app.features.control.statistics import ServiceStatistics
-from app.features.control.trouble import BUDGET_MS, EndpointState, Trouble
+from app.features.control.trouble import BUDGET_MS, Trouble
 from app.features.queues.store import MAX_DUE
 from app.features.rollups.delivery_history import DeliveryCounts, DeliveryHistory, Point
-from app.features.rollups.distribution import Distribution
 from app.kernel.formats import numbered
 
 TROUBLES = {
@@ -37,11 +37,12 @@ class ShownFigure:
 def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[ShownFigure]:
     """Return throughput, failures, lateness, due and running executions."""
     points = history.points
-    counts = [point.counts for point in points if point.counts is not None]
-    seconds = sum(point.counted_seconds for point in points)
-    attempts, failed = sum(each.attempts for each in counts), sum(each.failed for each in counts)
-    ended = sum(each.succeeded for each in counts) + failed
-    lateness = _sum([each.lateness for each in counts])
+    total, seconds = total_of(points)
+    attempts, ended, failed, half, late, on_time = 0, 0, 0, None, None, None
+    if total is not None:
+        attempts, ended, failed = total.attempts, total.succeeded + total.failed, total.failed
+        half, late = total.lateness.percentile(0.5), total.lateness.percentile(0.99)
+        on_time = total.lateness.within(BUDGET_MS)
     due, workers = sum(queue.due for queue in statistics.queues), statistics.workers
     is_more = any(queue.due >= MAX_DUE for queue in statistics.queues)
     share = failed / ended if ended else None
@@ -61,8 +62,8 @@ def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[Sho
         ),
         ShownFigure(
             "Late, p99",
-            _bound(lateness, 0.99),
-            f"p50 {_bound(lateness, 0.5)}, {percent(lateness.within(BUDGET_MS) if lateness else None)} within 5 s",
+            up_to(late),
+            f"p50 {up_to(half)}, {percent(on_time)} within 5 s",
             _course(points, lambda each: each.lateness.percentile(0.99)),
         ),
         ShownFigure("Due now", number(due, or_more=is_more), "", _gauge(points, "due")),
@@ -75,33 +76,11 @@ def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[Sho
     ]
 
 
-def course_of_endpoint(state: EndpointState) -> Sparkline | None:
-    """Draw the attempts of an endpoint."""
-    return None if state.deliveries is None else sparkline(state.deliveries.trend)
-
-
 def _rate(number_: int, seconds: int) -> str:
     if not seconds:
         return NOTHING
     rate = number_ / seconds
     return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:,.1f}/s" if rate >= 0.1 or not rate else f"{rate * 60:,.1f}/min"
-
-
-def _bound(found: Distribution | None, share: float) -> str:
-    bound = None if found is None else found.percentile(share)
-    if bound is None or found is None:
-        return NOTHING
-    return (
-        f"> {duration(found.bounds[-1])}"
-        if bound > found.bounds[-1]
-        else f"\N{LESS-THAN OR EQUAL TO} {duration(bound)}"
-    )
-
-
-def _sum(parts: Sequence[Distribution]) -> Distribution | None:
-    if not parts:
-        return None
-    return Distribution(parts[0].bounds, [sum(each) for each in zip(*(part.counts for part in parts), strict=True)])
 
 
 def _course(points: Sequence[Point], value: Callable[[DeliveryCounts], float | None]) -> Sparkline:

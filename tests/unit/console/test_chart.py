@@ -4,7 +4,9 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from app.console.views import words
-from app.console.views.chart import charts_of, heatmap_of, sparkline, total_of, up_to
+from app.console.views.chart import charts_of
+from app.console.views.delivery_totals import total_of, up_to
+from app.console.views.heatmap import heatmap_of
 from app.features.rollups.delivery_history import DeliveryCounts, DeliveryHistory, Gauges, Point, Range
 from app.features.rollups.distribution import Distribution
 from schema.rollup_bounds import LATE_COLUMNS, TOOK_COLUMNS
@@ -62,11 +64,6 @@ def test_sum_leaves_out_gaps() -> None:
     assert total is not None
     assert (total.attempts, total.failed, seconds) == (60, 6, 120)
     assert total_of([history().points[0]]) == (None, 0)
-
-
-def test_sparkline_reaches_the_top_with_its_largest_value() -> None:
-    assert sparkline([0, 5, 10], 20, 12) == "0.0,11.0 10.0,6.0 20.0,1.0"
-    assert sparkline([0, 0], 20, 12) == "0.0,11.0 20.0,11.0"
 
 
 def test_percentiles_are_shown_as_bounds() -> None:
