@@ -14,7 +14,7 @@ from markupsafe import Markup
 from app.console.access import csrf, permission
 from app.console.http import actions, static_files
 from app.console.http.response_headers import nonce
-from app.console.views import delivery_totals, places, reach, status_words, words
+from app.console.views import delivery_totals, places, reach, status_words, typed_count, words
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -37,6 +37,7 @@ def environment() -> Environment:
         here=here,
         hx=hx,
         instant_words=words.instant,
+        is_typed=typed_count.is_typed,
         may=permission.may,
         nonce=nonce,
         now=now,

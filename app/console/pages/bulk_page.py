@@ -2,25 +2,22 @@
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError
-
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import form, query, refuse
+from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
+from app.console.pages.bulk_form import MAX_WANTED, check_typed, faults_of, loaded
 from app.console.pages.execution_query import filter_of_address, wanted_of
 from app.features.bulk_jobs.api import begin_in, preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
 from app.features.bulk_jobs.store import AFFECTS
+from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_cancellation import IfRunning
-from app.web.http.body import details_of, invalid
 from app.web.http.conditions import actor
 from app.web.services import services
 from schema.states import BulkAction
 
-TYPED_FROM = 100
-"""From so many rows on, and for an unfinished count, a person types their number."""
 _OF_ACTION = ("if_running", "delay_seconds", "spread_seconds")
 _VERBS = {
     BulkAction.CANCEL: "Cancel waiting executions",
@@ -48,13 +45,13 @@ def show() -> Values:
         **given,
     }
     shown: Values = {"title": _VERBS[verb], "verb": verb.value, "given": found.given, "values": values, "faults": {}}
-    shown |= {"seen": None, "wanted": compact_json(wanted), "typed_from": TYPED_FROM}
+    shown |= {"seen": None, "wanted": compact_json(wanted)}
     shown |= {"back": to("executions", **found.given), "if_running": [each.value for each in IfRunning]}
     if found.faults:
         return shown | {"faults": dict(found.faults)}
     try:
         body = loaded(NewBulkOperationSchema(), values)
-    except ValidationError as error:
+    except InvalidRequestError as error:
         return shown | {"faults": faults_of(error)}
     return shown | {"seen": preview_in(services().creator, body)}
 
@@ -63,7 +60,7 @@ def show() -> Values:
 def begin() -> Done:
     """Begin the operation of a form: of a filter that its preview has shown."""
     fields = form()
-    wanted = fields.json_object("wanted", longest=20_000)
+    wanted = fields.json_object("wanted", longest=MAX_WANTED)
     values: dict[str, Any] = {"action": fields.text("action"), "wanted": wanted}
     values |= {name: fields.text(name) for name in _OF_ACTION if name in fields}
     for name in ("delay_seconds", "spread_seconds"):
@@ -73,30 +70,8 @@ def begin() -> Done:
         values["note"] = fields.text("note", longest=1000)
     values |= {"rate": fields.whole("rate", 100, least=1, most=10_000), "all": not (wanted.keys() - {"status"})}
     check_typed()
-    try:
-        body = loaded(NewBulkOperationSchema(), values)
-    except ValidationError as error:
-        raise invalid(details_of(error.messages, in_body=True)) from None
-    begun = begin_in(services().database, body, actor().name)
+    begun = begin_in(services().database, loaded(NewBulkOperationSchema(), values), actor().name)
     return Done(f"The operation {begun.operation_id} has begun.", to("walks"))
-
-
-def check_typed() -> None:
-    """Refuse a form about many rows without their number."""
-    shown = form().whole("shown", 0, least=0, most=10**9)
-    if (shown >= TYPED_FROM or form().flag("more")) and form().text("typed").replace(",", "") != str(shown):
-        refuse("typed", f"Type {shown} to confirm that so many are meant.")
-
-
-def loaded(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
-    """Load a body as the API does."""
-    body: dict[str, Any] = schema.load(values)
-    return body
-
-
-def faults_of(error: ValidationError) -> dict[str, str]:
-    """Return the faults of a body by field."""
-    return {each["pointer"].rpartition("/")[2]: each["message"] for each in details_of(error.messages, in_body=True)}
 
 
 def _fitting(verb: BulkAction, wanted: dict[str, Any]) -> dict[str, Any]:

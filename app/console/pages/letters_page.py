@@ -10,7 +10,6 @@ from marshmallow import ValidationError
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import here, now
-from app.console.pages.bulk_page import TYPED_FROM
 from app.console.pages.execution_query import SINCE, created_after
 from app.console.pages.executions_page import CURSOR, UNTIL, position_after, written
 from app.features.dead_letters.api import DeadLetterQuery
@@ -46,7 +45,6 @@ def groups() -> Values:
         "groups": [_group(each, given) for each in shown],
         "found": found,
         "is_open": True,
-        "typed_from": TYPED_FROM,
         "left": len(found.items) - len(shown),
     }
 

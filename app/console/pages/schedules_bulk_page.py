@@ -2,22 +2,16 @@
 
 from typing import Any
 
-from marshmallow import ValidationError
-
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import to
-from app.console.pages.bulk_page import loaded
+from app.console.pages.bulk_form import loaded
 from app.console.pages.schedule_filter import given_filter, schedule_filter
 from app.features.bulk_jobs.api import preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
 from app.features.bulk_jobs.store import OF_SCHEDULES
 from app.kernel.formats import compact_json
-from app.web.http.body import details_of, invalid
 from app.web.services import services
-
-TYPED_FROM = 100
-"""From so many rows on a person types their number."""
 
 page = ConsolePage(
     "schedules_bulk",
@@ -35,16 +29,12 @@ def show() -> Values:
     found = schedule_filter(query())
     values = ((name, getattr(found, name)) for name in ("endpoint", "name", "labels"))
     wanted: dict[str, Any] = {name: value for name, value in values if value is not None}
-    try:
-        body = loaded(NewBulkOperationSchema(), {"action": verb, "wanted": wanted, "all": not wanted})
-    except ValidationError as error:
-        raise invalid(details_of(error.messages, in_body=True)) from None
+    body = loaded(NewBulkOperationSchema(), {"action": verb, "wanted": wanted, "all": not wanted})
     return {
         "title": f"{verb.capitalize()} schedules",
         "verb": verb,
         "given": given_filter(),
         "wanted": compact_json(wanted),
         "seen": preview_in(services().creator, body),
-        "typed_from": TYPED_FROM,
         "schedules": to("schedules", **given_filter()),
     }
