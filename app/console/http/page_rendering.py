@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode as url_query
 
-from flask import Response, current_app, g, request, url_for
+from flask import Response, g, request, url_for
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -32,7 +32,6 @@ def environment() -> Environment:
     found.globals.update(
         action_address=actions.address,
         csrf=csrf.token,
-        has_page=has_page,
         full_instant=words.full_instant,
         here=here,
         hx=hx,
@@ -73,11 +72,6 @@ def to(page: str, **values: Any) -> str:
     query = {name: values.pop(name) for name in ("endpoint",) if name in values}  # a parameter of url_for, too
     address = url_for(f"console.{page}", **values)
     return f"{address}{'&' if '?' in address else '?'}{url_query(query)}" if query else address
-
-
-def has_page(page: str) -> bool:
-    """Return whether the console has a page of this name."""
-    return f"console.{page}" in current_app.view_functions
 
 
 def hx() -> Markup:

@@ -1,15 +1,16 @@
 """One endpoint: its deliveries, limits, breakers, versions with their differences, and uses."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from flask import Response, current_app
+from flask import Response
 from marshmallow import ValidationError
 
 from app.catalog import uses
 from app.catalog.endpoints import live_settings, version_history, versions
+from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.version_history import EndpointVersion
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
@@ -18,7 +19,7 @@ from app.console.http.page_rendering import to
 from app.console.pages.history_page import chart_values
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views.difference import differences
-from app.console.views.json_text import shown_json
+from app.console.views.json_text import parsed_json, shown_json
 from app.features.breakers import store as breakers
 from app.features.limits import api as limits_api
 from app.kernel.db.paging import PageRequest
@@ -28,7 +29,7 @@ from app.web.catalog.endpoints_api import FlowSchema
 from app.web.services import services, wake
 
 MAX_VERSIONS = 50
-_NEW_JOB = "new_job"  # the page with the form of a job; another feature of the console
+_FLOW = ("queue", "priority", "limits", "breaker")
 _OWN = ("version", "name", "actor", "created_at")
 
 page = ConsolePage("endpoint", "/endpoints/<name>", "Endpoint", reads="GET /endpoints/<name>", under="endpoints")
@@ -40,13 +41,11 @@ edit_page = ConsolePage(
 @page.show
 def show(name: str) -> Values:
     """Read the endpoint; raises EndpointNotFoundError."""
-    has_form = f"console.{_NEW_JOB}" in current_app.view_functions
     return {
         "title": name,
         "endpoint": versions.get(services().database, name),
         "ranges": PERIODS,
         "last": chosen_period(),
-        "new_job": to(_NEW_JOB, endpoint=name) if has_form else "",
     }
 
 
@@ -92,13 +91,17 @@ def uses_(name: str) -> Values:
 @edit_page.show
 def edit(name: str) -> Values:
     endpoint = versions.get(services().database, name)
-    given = {each: getattr(endpoint, each) for each in ("queue", "priority", "limits", "breaker")}
+    given = {each: getattr(endpoint, each) for each in _FLOW}
+    return _shown(endpoint, _written(given), endpoint.tag)
+
+
+def _shown(endpoint: Endpoint, given: Mapping[str, str], etag: str, faults: Sequence[str] = ()) -> Values:
     return {
-        "title": f"{name}: limits and queue",
+        "title": f"{endpoint.name}: limits and queue",
         "endpoint": endpoint,
-        "given": _written(given),
-        "faults": [],
-        "etag": endpoint.tag,
+        "given": given,
+        "faults": faults,
+        "etag": etag,
     }
 
 
@@ -117,18 +120,11 @@ def resume(name: str) -> Done:
 @action("PATCH /endpoints/<name>")
 def change_flow(name: str) -> "Done | Response":
     """Change the live settings, or show the form again with its faults."""
-    given = {each: form().text(each, longest=10_000) for each in ("queue", "priority", "limits", "breaker")}
+    given = {each: form().text(each, longest=10_000) for each in _FLOW}
     body, faults = _parsed(given)
     if faults:
         endpoint = versions.get(services().database, name)
-        values = {
-            "title": f"{name}: limits and queue",
-            "endpoint": endpoint,
-            "given": given,
-            "faults": faults,
-            "etag": form().text(ETAG),
-        }
-        return edit_page.answer({"name": name}, values, 422)
+        return edit_page.answer({"name": name}, _shown(endpoint, given, form().text(ETAG), faults), 422)
     changed = live_settings.change_flow(services().database, name, endpoints_api.flow_of(body), change())
     wake(changed.queue_in_effect)
     return Done(
@@ -141,9 +137,9 @@ def _parsed(given: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     body: dict[str, Any] = {"queue": given["queue"] or None}
     for field in ("priority", "limits", "breaker"):
         try:
-            body[field] = json.loads(given[field]) if given[field] else None
-        except (ValueError, RecursionError):
-            return {}, [f"{field}: Must be JSON."]
+            body[field] = parsed_json(given[field]) if given[field] else None
+        except ValueError as error:
+            return {}, [f"{field}: Must be JSON. {error}"]
     try:
         return FlowSchema().load(body), []
     except ValidationError as error:

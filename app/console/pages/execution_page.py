@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from app.console.http.actions import ACTIONS, Done, action
+from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
-from app.console.http.page_rendering import now, to
+from app.console.http.page_rendering import now
 from app.console.views.answer_text import shown_answer
 from app.console.views.json_text import shown_json
-from app.console.views.reason_words import WayOut, way_out_of
+from app.console.views.reason_words import way_out_of
 from app.console.views.timeline import timeline
 from app.features.dead_letters.letter_list import letters_of
 from app.kernel.db.paging import PageRequest
@@ -65,7 +65,7 @@ def life(execution_id: str) -> Values:
     return {
         "execution": execution,
         "why": why,
-        "way_out": _offered(way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint)),
+        "way_out": way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint),
         "picture": timeline(execution, tried, now()),
         "uncertain": sum(_is_uncertain(each) for each in tried),
         "letters": letters_of(database, execution_id),
@@ -121,11 +121,6 @@ def _look_ahead() -> timedelta:
     return timedelta(seconds=services().settings.look_ahead_seconds)
 
 
-def _offered(found: WayOut | None) -> WayOut | None:
-    """Return the way out of a wait; without its button if no page has the action."""
-    return found if found is None or found.operation in ACTIONS else WayOut(found.words)
-
-
 def _is_uncertain(tried: AttemptRecord) -> bool:
     error: dict[str, Any] = tried.error or {}
     return tried.status.value == "FAILED" and str(error.get("may_have_been_delivered", True)).lower() == "true"
@@ -136,8 +131,3 @@ def _answer(tried: AttemptRecord) -> str:
     outcome = tried.output if tried.output is not None else tried.error or {}
     body = outcome.get("body", outcome if tried.output is not None else "")
     return shown_answer(body) if body not in ("", None) else ""
-
-
-def address(execution_id: str) -> str:
-    """Return the address of an execution's page."""
-    return to("execution", execution_id=execution_id)

@@ -1,12 +1,13 @@
 """One job: its state and next runs, executions, versions with their changes, and its input."""
 
+from datetime import timedelta
 from typing import Any
 
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.page_rendering import now, to
+from app.console.http.page_rendering import now
 from app.console.views.json_changes import changes_of
 from app.console.views.json_text import indented
-from app.console.views.schedule_words import CATCH_UP, OVERLAP, rule_of, words_of
+from app.console.views.schedule_words import CATCH_UP, OVERLAP, overdue_by, rule_of, words_of
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import Unreadable
 from app.queue.jobs.job_model import Job
@@ -56,7 +57,7 @@ def now_(job_id: str) -> Values:
 def executions(job_id: str) -> Values:
     """Read the newest executions."""
     found = page_of_executions(services().database, ExecutionFilter(job_id=job_id), PageRequest(EXECUTIONS))
-    return {"executions": found.items, "is_more": found.next is not None, "address": execution_address}
+    return {"executions": found.items, "is_more": found.next is not None}
 
 
 @page.region("versions", live="jobs", reads="GET /jobs/<job_id>/versions")
@@ -70,15 +71,11 @@ def versions(job_id: str) -> Values:
     return {"versions": list(zip(found, changes, strict=True)), "job_id": job_id}
 
 
-def execution_address(execution_id: str) -> str:
-    return to("execution", execution_id=execution_id)
-
-
 def _changeable(job: Job) -> dict[str, Any]:
     shaped = JobSchema().dump(job)
     return {name: shaped[name] for name in CHANGEABLE if name in shaped}
 
 
 def _is_late(job: Job) -> bool:
-    grace = services().settings.misfire_grace_seconds
-    return job.next_run_at is not None and (now() - job.next_run_at).total_seconds() > grace
+    grace = timedelta(seconds=services().settings.misfire_grace_seconds)
+    return overdue_by(job.next_run_at, now(), grace) is not None

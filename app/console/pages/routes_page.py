@@ -6,7 +6,7 @@ from flask import Response
 from marshmallow import ValidationError
 
 from app.catalog import routing
-from app.catalog.routing import Route
+from app.catalog.routing import Route, Routing
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form, query
@@ -26,14 +26,11 @@ def show() -> Values:
     """Read the routes, and the queue of the name in the address."""
     found = routing.load(services().database)
     lines = [f"{route.pattern} {route.queue}" for route in found.routes]
-    return _shown("\n".join(lines)) | {
-        "answer": _answer(query().text("endpoint")),
-        "endpoint": query().text("endpoint"),
-    }
+    endpoint = query().text("endpoint")
+    return _shown(found, "\n".join(lines)) | {"answer": _answer(endpoint), "endpoint": endpoint}
 
 
-def _shown(text: str, fault: str = "") -> Values:
-    found = routing.load(services().database)
+def _shown(found: Routing, text: str, fault: str = "") -> Values:
     return {
         "routes": found.routes,
         "source": found.source,
@@ -45,9 +42,10 @@ def _shown(text: str, fault: str = "") -> Values:
     }
 
 
-def _tag() -> Values:
-    """Return the tag of the state that the form was made of: a fault in it must not hide a change by others."""
-    return {"etag": form().text(ETAG)}
+def _refused(text: str, fault: str) -> Response:
+    """Return the form with a fault, and with its own tag: the fault must not hide a change by others."""
+    values = _shown(routing.load(services().database), text, fault) | {"etag": form().text(ETAG)}
+    return page.answer({}, values, 422)
 
 
 def _answer(endpoint: str) -> dict[str, Any] | None:
@@ -66,15 +64,13 @@ def replace() -> Done | Response:
     pairs = [line.split() for line in text.splitlines() if line.strip()]
     malformed = [number for number, pair in enumerate(pairs, 1) if len(pair) != 2]
     if malformed:
-        return page.answer(
-            {}, _shown(text, f"Line {malformed[0]} must be a pattern, a space and a queue.") | _tag(), 422
-        )
+        return _refused(text, f"Line {malformed[0]} must be a pattern, a space and a queue.")
     try:
         body = NewRoutesSchema().load({"routes": [{"pattern": pattern, "queue": queue} for pattern, queue in pairs]})
     except ValidationError as error:
         path, message = next(iter(marshmallow_faults(error.messages)))
         line = f"Line {int(path[1]) + 1}: " if len(path) > 1 and str(path[1]).isdigit() else ""
-        return page.answer({}, _shown(text, f"{line}{message}") | _tag(), 422)
+        return _refused(text, f"{line}{message}")
     routing.change_routes(services().database, routes_api.routes_of(body), RouteSource.API, change())
     return Done("Saved: executions created from now on go to the queues of these routes.")
 

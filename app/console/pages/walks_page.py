@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from app.console.http.actions import Done, action
@@ -24,6 +25,7 @@ _VERBS = {
     BulkAction.PAUSE: "paused",
     BulkAction.RESUME: "resumed",
 }
+_CHANGES = {"pause": BulkJobStatus.PAUSED, "resume": BulkJobStatus.RUNNING, "stop": BulkJobStatus.STOPPED}
 
 page = ConsolePage("walks", "/walks", "Bulk operations and redrives", reads="GET /bulk-operations", under="executions")
 
@@ -78,36 +80,12 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _change(store: BulkJobStore[Any], walk_id: str, status: BulkJobStatus) -> Done:
+def _change(store: BulkJobStore[Any], status: BulkJobStatus, **path: str) -> Done:
+    (walk_id,) = path.values()
     changed = store.change(services().database, walk_id, status)
     return Done(f"The {store.noun} is {changed.status.lower()}.")
 
 
-@action("POST /bulk-operations/<operation_id>/pause")
-def pause_operation(operation_id: str) -> Done:
-    return _change(BULK_OPERATIONS, operation_id, BulkJobStatus.PAUSED)
-
-
-@action("POST /bulk-operations/<operation_id>/resume")
-def resume_operation(operation_id: str) -> Done:
-    return _change(BULK_OPERATIONS, operation_id, BulkJobStatus.RUNNING)
-
-
-@action("POST /bulk-operations/<operation_id>/stop")
-def stop_operation(operation_id: str) -> Done:
-    return _change(BULK_OPERATIONS, operation_id, BulkJobStatus.STOPPED)
-
-
-@action("POST /redrives/<redrive_id>/pause")
-def pause_redrive(redrive_id: str) -> Done:
-    return _change(REDRIVES, redrive_id, BulkJobStatus.PAUSED)
-
-
-@action("POST /redrives/<redrive_id>/resume")
-def resume_redrive(redrive_id: str) -> Done:
-    return _change(REDRIVES, redrive_id, BulkJobStatus.RUNNING)
-
-
-@action("POST /redrives/<redrive_id>/stop")
-def stop_redrive(redrive_id: str) -> Done:
-    return _change(REDRIVES, redrive_id, BulkJobStatus.STOPPED)
+for _path, _store in (("/bulk-operations/<operation_id>", BULK_OPERATIONS), ("/redrives/<redrive_id>", REDRIVES)):
+    for _verb, _status in _CHANGES.items():
+        action(f"POST {_path}/{_verb}")(partial(_change, _store, _status))
