@@ -6,12 +6,12 @@ from typing import Any
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
-from app.console.http.page_rendering import here, now, to
+from app.console.http.list_pages import UNTIL, address_behind, position_after
+from app.console.http.page_rendering import now, to
 from app.console.pages.execution_query import ExecutionQueryOfPage, filter_of_address
 from app.console.views.reason_words import reason_of
-from app.kernel.db.paging import PageRequest, Position
-from app.kernel.errors import InvalidRequestError
-from app.kernel.formats import EPOCH, MICROSECOND
+from app.kernel.db.paging import PageRequest
+from app.kernel.formats import MICROSECOND
 from app.queue.executions.execution_model import Execution
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import find_jobs
@@ -25,7 +25,6 @@ ROWS = 50
 MANY_NEWER = 100
 PRESETS = ("fault", "punctuality", "traffic")
 _FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
-CURSOR, UNTIL = "after", "until"
 _PATIENCE = 0.1  # seconds of a scan for rare executions
 
 page = ConsolePage("executions", "/executions", "Executions", reads="GET /executions", nav="Executions", shortcut="e")
@@ -59,7 +58,7 @@ def list_() -> Values:
         "rows": [_row(each, jobs.get(each.job_id), reasons.get(each.execution_id)) for each in listed.items],
         "faults": {},
         "found": found,
-        "older": here(**{CURSOR: written(listed.next), UNTIL: ""}) if listed.next else "",
+        "older": address_behind(listed.next),
         "newer": _newer(found, until),
         "columns": columns(),
         "reason_of": reason_of,
@@ -110,19 +109,3 @@ def _row(execution: Execution, job: Job | None, why: Explanation | None) -> Valu
         "uncertain": str(error.get("may_have_been_delivered", False)).lower() == "true",
         "late_ms": late if execution.status not in CANCELLABLE else None,
     }
-
-
-def written(position: Position | None) -> str:
-    """Write a position for an address."""
-    return "" if position is None else f"{(position.at - EPOCH) // MICROSECOND}-{position.key}"
-
-
-def position_after() -> Position | None:
-    """Return the position behind which the page of a list begins; raises InvalidRequestError."""
-    text = query().text(CURSOR)
-    if not text:
-        return None
-    at, _, key = text.partition("-")
-    if not (at.isascii() and at.isdigit() and len(at) < 18):
-        raise InvalidRequestError(f"{CURSOR}: open the list anew; this page of it is not known.")
-    return Position(EPOCH + timedelta(microseconds=int(at)), key)

@@ -1,20 +1,19 @@
 """Jobs: the list of a filter, newest first."""
 
-from datetime import datetime
-
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query, refuse
+from app.console.http.forms import query
+from app.console.http.list_pages import AFTER, address_behind, position_after
 from app.console.http.page_rendering import here, to
 from app.console.pages.schedule_filter import schedule_filter
 from app.console.views.schedule_words import rule_of
-from app.kernel.db.paging import PageRequest, Position
+from app.kernel.db.paging import PageRequest
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_model import Job
 from app.web.services import services
 from schema.states import JobStatus, Trigger
 
 ROWS = 50
-AFTER = "after"
+FILTERS = ("endpoint", "name", "labels", "status", "trigger")
 _WORDS = {Trigger.IMMEDIATE: "at once", Trigger.DELAYED: "later"}
 
 page = ConsolePage("jobs", "/jobs", "Jobs", reads="GET /jobs", nav="Jobs", shortcut="j")
@@ -24,7 +23,7 @@ page = ConsolePage("jobs", "/jobs", "Jobs", reads="GET /jobs", nav="Jobs", short
 def show() -> Values:
     """Return the filter, which a person types."""
     return {
-        "given": {name: query().text(name) for name in ("endpoint", "name", "labels", "status", "trigger")},
+        "given": {name: query().text(name) for name in FILTERS},
         "statuses": [(each.value, each.value.lower()) for each in JobStatus],
         "triggers": [(each.value, each.value.lower()) for each in Trigger],
     }
@@ -33,12 +32,12 @@ def show() -> Values:
 @page.region("list", live="jobs")
 def list_() -> Values:
     """Read a page of jobs."""
-    found = page_of_jobs(services().database, _wanted(), PageRequest(ROWS, _after()))
+    found = page_of_jobs(services().database, _wanted(), PageRequest(ROWS, position_after()))
     return {
         "jobs": [(job, _when(job)) for job in found.items],
-        "older": here(**{AFTER: f"{found.next.at.isoformat()} {found.next.key}"}) if found.next else "",
-        "newest": here(**{AFTER: ""}) if _after() else "",
-        "is_filtered": any(query().text(name) for name in ("endpoint", "name", "labels", "status", "trigger")),
+        "older": address_behind(found.next),
+        "newest": here(**{AFTER: ""}) if position_after() else "",
+        "is_filtered": any(query().text(name) for name in FILTERS),
         "schedules": to("schedules"),
     }
 
@@ -54,21 +53,6 @@ def _wanted() -> JobFilter:
         name=common.name,
         labels=common.labels,
     )
-
-
-def _after() -> Position | None:
-    """Return the position of the address, after which the page begins."""
-    text = query().text(AFTER)
-    if not text:
-        return None
-    at, _, key = text.partition(" ")
-    try:
-        instant = datetime.fromisoformat(at)
-    except ValueError:
-        refuse(AFTER, "Open this page from the page before.")
-    if instant.tzinfo is None:
-        refuse(AFTER, "Open this page from the page before.")
-    return Position(instant, key)
 
 
 def _when(job: Job) -> str:

@@ -9,9 +9,9 @@ from marshmallow import ValidationError
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
-from app.console.http.page_rendering import here, now
+from app.console.http.list_pages import UNTIL, address_behind, position_after
+from app.console.http.page_rendering import now
 from app.console.pages.execution_query import SINCE, created_after
-from app.console.pages.executions_page import CURSOR, UNTIL, position_after, written
 from app.features.dead_letters.api import DeadLetterQuery
 from app.features.dead_letters.letter_groups import LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
@@ -62,8 +62,8 @@ def list_() -> Values:
     if faults:
         return {"letters": [], "faults": faults, "given": given, "older": "", "state": _state().value}
     found = page_of_letters(services().database, _until(wanted), PageRequest(ROWS, position_after()))
-    older = here(**{CURSOR: written(found.next), UNTIL: ""}) if found.next else ""
-    return {"letters": found.items, "faults": {}, "given": given, "older": older, "state": _state().value}
+    shown: Values = {"letters": found.items, "older": address_behind(found.next)}
+    return shown | {"faults": {}, "given": given, "state": _state().value}
 
 
 def letter_filter(at: datetime) -> tuple[dict[str, str], LetterFilter, dict[str, str]]:

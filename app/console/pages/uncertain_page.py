@@ -7,9 +7,9 @@ from flask import request
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
-from app.console.http.page_rendering import here, now
+from app.console.http.list_pages import UNTIL, address_behind, position_after
+from app.console.http.page_rendering import now
 from app.console.pages.execution_query import SINCE, created_after
-from app.console.pages.executions_page import CURSOR, UNTIL, position_after, written
 from app.kernel.db.paging import PageRequest
 from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncertain
 from app.web.services import services
@@ -37,7 +37,7 @@ def list_() -> Values:
     return {
         "attempts": found.items,
         "by_endpoint": Counter(each.endpoint for each in found.items).most_common(),
-        "older": here(**{CURSOR: written(found.next), UNTIL: ""}) if found.next else "",
+        "older": address_behind(found.next),
         "is_filtered": any(name in query() for name in ("endpoint", "error_type", SINCE)),
         "is_bad": SINCE in query() and after is None,
     }
