@@ -9,14 +9,21 @@ from marshmallow import Schema, ValidationError
 
 from app.catalog.endpoints import versions
 from app.catalog.named_table import PAYLOAD_SPECS
+from app.console.http.console_page import Values
 from app.console.http.forms import refuse
+from app.console.pages.schedule_preview import preview_of
 from app.console.views.input_field import ROOT, FormField
+from app.console.views.schedule_words import CATCH_UP, OVERLAP
 from app.console.views.schema_form import form_of
+from app.console.views.stored_input import texts_of
+from app.console.views.text_by_name import TextByName
 from app.console.views.typed_input import typed_input
 from app.kernel.errors import EndpointNotFoundError, InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults
+from app.schedule.zones import names
 from app.web.http.body import parse_json
 from app.web.services import services
+from schema.states import CatchUp, Overlap
 
 MAX_TYPED = 1_200_000
 OWN_FIELDS = frozenset({"csrf", "once", "back", "etag"})
@@ -114,6 +121,31 @@ def schema_of(endpoint: str) -> Mapping[str, Any] | None:
         return None
     schema: Mapping[str, Any] = PAYLOAD_SPECS.get(services().database, found.payload_spec).value
     return schema
+
+
+def texts_of_input(schema: Mapping[str, Any] | None, value: Any) -> dict[str, str]:
+    """Return the texts that show a stored input: as a form, else as JSON."""
+    shown = texts_of(schema, value)
+    return shown if shown is not None else {"as": "json"} | (texts_of(None, value) or {})
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Write labels as they are typed."""
+    return ", ".join(f"{name}={value}" for name, value in labels.items())
+
+
+def shown_form(typed: TypedJob) -> Values:
+    """Return the variables of the template that the forms of jobs share."""
+    return {
+        "texts": TextByName(typed.texts),
+        "input": typed.input_form,
+        "as_json": typed.texts.get("as") == "json",
+        "faults": TextByName(typed.faults),
+        "zones": sorted(names()),
+        "catch_ups": [(each.value, CATCH_UP[each]) for each in CatchUp],
+        "overlaps": [(each.value, OVERLAP[each]) for each in Overlap],
+        "runs": preview_of(typed.texts),
+    }
 
 
 def input_faults(endpoint: str, typed: TypedJob) -> None:

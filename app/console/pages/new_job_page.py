@@ -9,24 +9,31 @@ from app.console.http.actions import ONCE, Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import to
-from app.console.pages.job_form import TypedJob, input_faults, load, schema_of, texts_in, typed_job
+from app.console.pages.job_form import (
+    TypedJob,
+    input_faults,
+    labels_text,
+    load,
+    schema_of,
+    shown_form,
+    texts_in,
+    texts_of_input,
+    typed_job,
+)
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.curl_text import curl_of
 from app.console.views.input_field import COUNT
-from app.console.views.schedule_words import CATCH_UP, OVERLAP
 from app.console.views.schema_form import MAX_ITEMS
-from app.console.views.stored_input import texts_of
 from app.console.views.text_by_name import TextByName
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import EndpointNotFoundError, TaskExecutorError
 from app.queue.jobs.job_queries import get_job
-from app.schedule.zones import names
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.creating import permitted
 from app.web.jobs.request_schemas import NewJobSchema
 from app.web.services import services
-from schema.states import CatchUp, Overlap, Trigger
+from schema.states import Trigger
 
 WHEN = {"now": Trigger.IMMEDIATE, "later": Trigger.DELAYED, "cron": Trigger.CRON, "every": Trigger.INTERVAL}
 _LABELS = (("now", "at once"), ("later", "later, once"), ("cron", "by cron"), ("every", "at an interval"))
@@ -90,7 +97,7 @@ def _typed(texts: dict[str, str]) -> TypedJob:
     typed.body = {"endpoint": endpoint, "trigger": trigger.value} | typed.body
     if not trigger.repeats:
         # A form that is sent twice creates one job.
-        typed.body.setdefault("idempotency_key", f"console-{texts.get(ONCE) or request.form.get(ONCE, '')}")
+        typed.body.setdefault("idempotency_key", f"console-{request.form.get(ONCE, '')}")
     return typed
 
 
@@ -103,30 +110,19 @@ def _checked(typed: TypedJob) -> dict[str, Any] | None:
 
 
 def _values(typed: TypedJob, *, is_new: bool = False, is_checked: bool = False) -> Values:
-    texts = typed.texts
-    return {
-        "texts": {name: texts.get(name, "") for name in _NAMES},
-        "when": texts.get("when", "now") if texts.get("when") in WHEN else "now",
+    when, endpoint = typed.texts.get("when", ""), typed.body["endpoint"]
+    shown = shown_form(typed) | {
+        "when": when if when in WHEN else "now",
         "whens": _LABELS,
-        "input": typed.input_form,
-        "as_json": texts.get("as") == "json",
-        "faults": TextByName(
-            {"endpoint": typed.faults["endpoint"]}
-            if is_new and "endpoint" in typed.faults
-            else {}
-            if is_new
-            else typed.faults,
-        ),
-        "endpoint": texts.get("endpoint", "").strip(),
+        "endpoint": endpoint,
         "endpoints": _endpoints(),
-        "zones": sorted(names()),
-        "catch_ups": [(each.value, CATCH_UP[each]) for each in CatchUp],
-        "overlaps": [(each.value, OVERLAP[each]) for each in Overlap],
         "is_new": is_new,
         "is_checked": is_checked,
-        "curl": curl_of("POST", f"{request.host_url.rstrip('/')}/jobs", typed.body) if typed.body["endpoint"] else "",
-        "runs": preview_of(texts),
+        "curl": curl_of("POST", f"{request.host_url.rstrip('/')}/jobs", typed.body) if endpoint else "",
     }
+    if is_new:  # nothing was typed yet but the endpoint
+        shown["faults"] = TextByName({name: fault for name, fault in typed.faults.items() if name == "endpoint"})
+    return shown
 
 
 _NAMES = (
@@ -146,12 +142,7 @@ def _texts_like(job_id: str) -> dict[str, str]:
     texts = {name: str(shaped[name]) for name in _NAMES if shaped.get(name) is not None and name != "labels"}
     texts.pop("idempotency_key", None)
     texts.pop("starts_at", None)
-    texts["labels"] = ",".join(f"{name}={value}" for name, value in job.labels.items())
+    texts["labels"] = labels_text(job.labels)
     texts["endpoint"] = job.endpoint
     texts["when"] = next(when for when, trigger in WHEN.items() if trigger is job.trigger)
-    shown = texts_of(schema_of(job.endpoint), job.input)
-    return texts | (shown if shown is not None else _as_json(job.input))
-
-
-def _as_json(value: Any) -> dict[str, str]:
-    return {"as": "json"} | (texts_of(None, value) or {})
+    return texts | texts_of_input(schema_of(job.endpoint), job.input)

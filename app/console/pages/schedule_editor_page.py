@@ -9,13 +9,22 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
-from app.console.pages.job_form import TypedJob, input_faults, load, schema_of, texts_in, typed_job
+from app.console.pages.job_form import (
+    TypedJob,
+    input_faults,
+    labels_text,
+    load,
+    schema_of,
+    shown_form,
+    texts_in,
+    texts_of_input,
+    typed_job,
+)
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.day_strip import hours_of, strip_of
 from app.console.views.json_changes import changes_of
-from app.console.views.schedule_words import CATCH_UP, OVERLAP, rule_of
-from app.console.views.stored_input import texts_of
-from app.console.views.text_by_name import TextByName
+from app.console.views.schedule_words import rule_of
+from app.console.views.schema_form import Schema
 from app.kernel.errors import JobNotUpdatableError, TaskExecutorError
 from app.kernel.formats import rfc3339, show_duration
 from app.queue.jobs.job_model import Job, NewJob
@@ -23,12 +32,12 @@ from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_update import scheduled_version, update_job
 from app.schedule.day import Day, starts_on
 from app.schedule.timetable import Timetable
-from app.schedule.zones import names, time_zone
+from app.schedule.zones import time_zone
 from app.web.http.conditions import actor
 from app.web.http.request_log import note_ids, trace_of_new_jobs
 from app.web.jobs.request_schemas import ChangedJobSchema, changed_fields
 from app.web.services import services
-from schema.states import CatchUp, JobStatus, Overlap
+from schema.states import CatchUp, JobStatus
 
 _REMOVABLE = ("name", "queue", "priority", "ends_at", "max_catch_up")
 
@@ -41,7 +50,8 @@ page = ConsolePage(
 def show(job_id: str) -> Values:
     """Return the form with the values of the job."""
     job = _editable(job_id)
-    return _values(job, _typed(job, _texts(job)))
+    schema = schema_of(job.endpoint)
+    return _values(job, _typed(job, _texts(job, schema), schema))
 
 
 @page.region("runs", reads="POST /cron/preview")
@@ -54,7 +64,7 @@ def runs(job_id: str) -> Values:  # noqa: ARG001 - the part of the path
 def save(job_id: str) -> Done | Response:
     """Show the changes, or make the next version of the job."""
     job = _editable(job_id)
-    typed = _typed(job, texts_in(request.form))
+    typed = _typed(job, texts_in(request.form), schema_of(job.endpoint))
     loaded = load(ChangedJobSchema(), typed, typed.body)
     input_faults(job.endpoint, typed)
     path = {"job_id": job_id}
@@ -85,13 +95,13 @@ def _editable(job_id: str) -> Job:
     return job
 
 
-def _texts(job: Job) -> dict[str, str]:
+def _texts(job: Job, schema: Schema | None) -> dict[str, str]:
     """Return the texts that show a job in the form."""
     table = job.timetable
     assert table is not None  # noqa: S101 - `_editable`
     values: dict[str, Any] = {
         "name": job.name,
-        "labels": ", ".join(f"{name}={value}" for name, value in job.labels.items()),
+        "labels": labels_text(job.labels),
         "queue": job.queue,
         "priority": job.priority,
         "cron": table.cron,
@@ -104,12 +114,11 @@ def _texts(job: Job) -> dict[str, str]:
         "overlap": table.overlap,
     }
     texts = {name: str(value) for name, value in values.items() if value is not None}
-    shown = texts_of(schema_of(job.endpoint), job.input)
-    return texts | (shown if shown is not None else {"as": "json"} | (texts_of(None, job.input) or {}))
+    return texts | texts_of_input(schema, job.input)
 
 
-def _typed(job: Job, texts: dict[str, str]) -> TypedJob:
-    typed = typed_job(texts, schema_of(job.endpoint), trigger=job.trigger.value)
+def _typed(job: Job, texts: dict[str, str], schema: Schema | None) -> TypedJob:
+    typed = typed_job(texts, schema, trigger=job.trigger.value)
     # Emptied fields are removed; fields outside of the form are kept.
     typed.body = dict.fromkeys(_REMOVABLE) | {"labels": {}} | typed.body
     typed.body.pop("starts_at", None)
@@ -122,19 +131,7 @@ def _typed(job: Job, texts: dict[str, str]) -> TypedJob:
 
 
 def _values(job: Job, typed: TypedJob, wanted: NewJob | None = None) -> Values:
-    shown: Values = {
-        "title": f"Edit {job.name or job.job_id}",
-        "job": job,
-        "texts": TextByName(typed.texts),
-        "input": typed.input_form,
-        "as_json": typed.texts.get("as") == "json",
-        "faults": TextByName(typed.faults),
-        "zones": sorted(names()),
-        "catch_ups": [(each.value, CATCH_UP[each]) for each in CatchUp],
-        "overlaps": [(each.value, OVERLAP[each]) for each in Overlap],
-        "runs": preview_of(typed.texts),
-        "changes": None,
-    }
+    shown = shown_form(typed) | {"title": f"Edit {job.name or job.job_id}", "job": job, "changes": None}
     if wanted is None or wanted.timetable is None or job.timetable is None:
         return shown
     return shown | {
