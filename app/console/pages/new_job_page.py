@@ -8,7 +8,7 @@ from app.catalog.endpoints import versions
 from app.console.http.actions import ONCE, Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
-from app.console.http.page_rendering import to
+from app.console.http.page_rendering import once, to
 from app.console.pages.job_form import (
     TypedJob,
     input_faults,
@@ -96,8 +96,8 @@ def _typed(texts: dict[str, str]) -> TypedJob:
         typed.faults["endpoint"] = fault
     typed.body = {"endpoint": endpoint, "trigger": trigger.value} | typed.body
     if not trigger.repeats:
-        # A form that is sent twice creates one job.
-        typed.body.setdefault("idempotency_key", f"console-{request.form.get(ONCE, '')}")
+        # A form that is sent twice creates one job; each page that shows the request as `curl` has another key.
+        typed.body.setdefault("idempotency_key", f"console-{request.form.get(ONCE) or once()}")
     return typed
 
 

@@ -1,5 +1,7 @@
 """Pages of jobs: list, one job, and the form of a new job."""
 
+import re
+
 import pytest
 from flask import Flask
 
@@ -103,6 +105,13 @@ def test_form_of_the_schema_creates_one_job(api: Api, visitor: Visitor, orders: 
     assert job["input"] == {"user_id": "u_1", "amount": 3, "address": {"city": "Köln"}, "lines": [{"sku": "x"}]}
     assert (job["labels"], job["trigger"]) == ({"team": "a"}, "IMMEDIATE")
     assert job["idempotency_key"].startswith("console-")
+
+
+def test_copied_requests_of_two_pages_have_different_keys(visitor: Visitor, orders: str) -> None:
+    pages = [visitor.get("/console/jobs/new?endpoint=orders") for _ in range(2)]
+    keys = [re.findall(r"idempotency_key&#34;:&#34;console-([\w-]+)&#34;", page) for page in pages]
+    assert [len(found) for found in keys] == [1, 1]
+    assert keys[0] != keys[1]
 
 
 def test_faults_are_shown_at_their_fields_with_what_was_typed(api: Api, visitor: Visitor, orders: str) -> None:
