@@ -1,7 +1,7 @@
 """Activity: the latest events, and for administrators the audit log."""
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from app.console.http.console_page import ConsolePage, Values
@@ -12,10 +12,12 @@ from app.features.events import store as events_store
 from app.features.events.event import GROUPS, Event, EventFilter, EventKind, EventPosition
 from app.kernel import audit
 from app.kernel.audit import AuditAction, AuditFilter, ResourceType
+from app.kernel.db import Database
 from app.queue.reading.horizon import horizon
 from app.web.services import services
 
 MAX_SHOWN = 100
+MAX_PAGES = 4  # of events of one window
 WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (2, 20, 200, 2_000, 20_000, 200_000))
 _ROUTINE = frozenset({EventKind.EXECUTION_SUCCEEDED, EventKind.JOB_CREATED, EventKind.JOB_ENDED})
 
@@ -33,10 +35,11 @@ def events() -> Values:
     wanted = EventFilter(
         kinds=frozenset({group}) if group else frozenset(), endpoint=endpoint or None, job_id=job_id or None
     )
-    found, window = latest(wanted, without=frozenset() if is_all else _ROUTINE)
+    found, window, is_complete = latest(wanted, without=frozenset() if is_all else _ROUTINE)
     return {
         "lines": [event_line(event) for event in found],
         "window": window,
+        "is_complete": is_complete,
         "kinds": sorted(GROUPS),
         "kind": group,
         "all": asked.flag("all"),
@@ -45,17 +48,37 @@ def events() -> Values:
     }
 
 
-def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Event], timedelta]:
-    """Return the latest events and the time that they cover: the shortest window with enough of them."""
+def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Event], timedelta, bool]:
+    """Return the latest events, the time that they cover, and whether earlier events were few enough to be read.
+
+    The time is the shortest window with enough events.
+    """
     database = services().database
     until = horizon(database)
-    found, window = list[Event](), WINDOWS[0]
+    found, covered = list[Event](), timedelta(0)
     for window in WINDOWS:
-        read = events_store.read(database, EventPosition(until - window), until, wanted.groups)
-        found = [event for event in read.events if wanted.wants(event) and event.kind not in without]
-        if len(found) >= MAX_SHOWN or not read.is_end:
+        read = _all_behind(database, EventPosition(until - window), until, wanted.groups)
+        if read is None:
+            return found[::-1][:MAX_SHOWN], covered, False
+        found = [event for event in read if wanted.wants(event) and event.kind not in without]
+        covered = window
+        if len(found) >= MAX_SHOWN:
             break
-    return found[::-1][:MAX_SHOWN], window
+    return found[::-1][:MAX_SHOWN], covered, True
+
+
+def _all_behind(
+    database: Database, after: EventPosition, until: datetime, groups: Collection[str]
+) -> list[Event] | None:
+    """Read all events of a window; None if they fill more than MAX_PAGES, whose last ones are not the newest."""
+    found = list[Event]()
+    for _ in range(MAX_PAGES):
+        read = events_store.read(database, after, until, groups)
+        found += read.events
+        if read.is_end:
+            return found
+        after = read.up_to
+    return None
 
 
 @audit_page.region("entries", live="audit")

@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.features.events.store import PAGE
 from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -35,6 +36,13 @@ def test_events_are_shown_in_words(app: Flask, changes: Api) -> None:
     assert "job created" in reader.get("/console/activity?all=on")
     assert "job created" in reader.get("/console/activity?kind=job")
     assert "Show all kinds" in reader.get("/console/activity?endpoint=nobody")
+
+
+def test_newest_events_are_shown_behind_many_others(app: Flask, changes: Api, database: Database) -> None:
+    rows.add_executions(database, PAGE + 100)
+    database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '3 minutes'"))
+    database.fetch(text("UPDATE audit_log SET occurred_at = now() - INTERVAL '30 seconds'"))
+    assert "endpoint created" in Visitor(app, Scope.READ).get("/console/activity")
 
 
 def test_audit_log_is_for_administrators(app: Flask, changes: Api) -> None:
