@@ -1,9 +1,12 @@
-"""Templates keep to the policy: no inline code or style, and a nonce on each element that htmx may act for."""
+"""Templates keep to the policy: no inline code or style, a nonce where htmx may act, and names of known changes."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from app.features.events import change_marks
+from schema.creation import FIRST_ROWS
 
 FOLDER = Path(__file__).parents[3] / "app" / "console" / "templates"
 TEMPLATES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.html"))
@@ -27,6 +30,13 @@ def faults(text: str) -> list[str]:
             found.append(f"inline script: {tag}")
     body = plain.partition("<body")[2]
     return found + (["script outside the head"] if "<script" in body else []) + re.findall(r"\|\s*safe\b", plain)
+
+
+def test_regions_follow_changes_that_the_pulse_sends() -> None:
+    sent = set(re.findall(r"SELECT '(\w+)'", str(change_marks.READ))) | set(re.findall(r"\('(\w+)'\)", FIRST_ROWS[0]))
+    pages = "".join(path.read_text() for path in (FOLDER.parent / "pages").glob("*.py"))
+    followed = {name for names in re.findall(r'live="([^"]*)"', pages) for name in names.split()}
+    assert followed - sent == set()
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
