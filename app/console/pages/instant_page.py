@@ -1,4 +1,4 @@
-"""One instant: what changed and what failed within five minutes around it, for links from messages and lists."""
+"""Page of one instant: changes and failures from five minutes before it to five minutes after it."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -49,6 +49,6 @@ def archive(letter_id: str) -> Done:
     """Archive it, for the reason in the form."""
     note = form().text("note", longest=1000)
     if not note:
-        refuse("note", "Write why nobody has to see to it any more.")
+        refuse("note", "Write why the letter needs no redrive.")
     letters.archive(services().database, letter_id, note=note, actor=actor().name)
     return Done("It is archived.")

@@ -18,8 +18,8 @@ from schema.states import CatchUp, Overlap
 
 ROWS = 50
 _CATCH_UPS = (
-    (CatchUp.ALL.value, "make up for all"),
-    (CatchUp.LATEST.value, "make up for the latest"),
+    (CatchUp.ALL.value, "catch up on all"),
+    (CatchUp.LATEST.value, "catch up on the latest"),
     (CatchUp.NONE.value, "leave out"),
 )
 _OVERLAPS = ((Overlap.ALLOW.value, "start anyway"), (Overlap.SKIP.value, "leave out"))

@@ -1,4 +1,4 @@
-"""Requests as `curl`, for whoever wants to send what a form would send."""
+"""Requests of the API as commands of `curl`."""
 
 import shlex
 from typing import Any

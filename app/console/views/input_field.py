@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 ROOT = "input"
-"""Name of the field of the whole input. The name of a part is this one and the JSON pointer of the part."""
+"""Name of the field of the whole input. The field of a part has this name and the JSON pointer of the part."""
 COUNT = "items:"
 """Prefix of the field with the number of items of a list."""
 
@@ -51,7 +51,7 @@ class FormField:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the choices with their texts: those of strings without quotes."""
+        """Return each choice with its text; the text of a string has no quotes."""
         values = [(choice, json.loads(choice)) for choice in self.choices]
         return [(choice, value if isinstance(value, str) else choice) for choice, value in values]
 

@@ -31,7 +31,7 @@ _HEADINGS = {
 
 
 def reach(uses: Sequence[Use]) -> list[str]:
-    """Return the counts with their nouns, such as `3 endpoints` and `1,000+ waiting executions`; none are left out."""
+    """Return the counts with their nouns, such as `3 endpoints`; uses without a count are left out."""
     return [_counted(use) for use in uses if use.count or not use.is_complete]
 
 

@@ -8,8 +8,8 @@ from app.schedule.timetable import Timetable
 from schema.states import CatchUp, Overlap
 
 CATCH_UP = {
-    CatchUp.ALL: "After an outage, missed runs are made up for, the latest first to be kept.",
-    CatchUp.LATEST: "After an outage, only the latest missed run is made up for.",
+    CatchUp.ALL: "After an outage, missed runs are caught up, the latest ones if there is a bound.",
+    CatchUp.LATEST: "After an outage, only the latest missed run is caught up.",
     CatchUp.NONE: "After an outage, missed runs are left out; one missed by less than a minute still runs.",
 }
 OVERLAP = {

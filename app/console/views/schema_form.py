@@ -16,7 +16,7 @@ MAX_DEPTH, MAX_FIELDS, MAX_ITEMS = 4, 100, 50
 
 Schema = Mapping[str, Any]
 Typed = Mapping[str, str]
-"""What was typed, by the names of the fields."""
+"""Typed texts by the names of their fields."""
 
 _INPUT_TYPES = {"email": "email", "uri": "url", "date": "date", "time": "time"}
 _BOUNDS = {
@@ -51,7 +51,7 @@ class _TooManyFieldsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Maker of the fields of one schema; `numbers` counts them, since a recursive schema has endlessly many."""
+    """Maker of the fields of one schema; `numbers` counts the fields, since a recursive schema has no last one."""
 
     root: Schema
     typed: Typed
