@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode as url_query
 
-from flask import Response, g, request, url_for
+from flask import Response, request, url_for
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.console.access import csrf, permission
 from app.console.http import actions, static_files
+from app.console.http.request_values import once_a_request
 from app.console.http.response_headers import nonce
 from app.console.views import delivery_totals, places, reach, status_words, typed_count, words
 
@@ -81,18 +82,12 @@ def hx() -> Markup:
 
 def once() -> str:
     """Return the idempotency key of the forms of this answer: a form that is sent twice has one effect."""
-    if "console_once" not in g:
-        g.console_once = secrets.token_urlsafe(18)
-    found: str = g.console_once
-    return found
+    return once_a_request("once", lambda: secrets.token_urlsafe(18))
 
 
 def now() -> datetime:
     """Return the time of the current request."""
-    if "console_now" not in g:
-        g.console_now = datetime.now(UTC)
-    found: datetime = g.console_now
-    return found
+    return once_a_request("now", lambda: datetime.now(UTC))
 
 
 def here(**changed: str) -> str:

@@ -2,7 +2,9 @@
 
 import secrets
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
+
+from app.console.http.request_values import once_a_request
 
 _POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -35,7 +37,4 @@ def register(blueprint: Blueprint) -> None:
 
 def nonce() -> str:
     """Return the nonce of the current answer: scripts and elements with htmx attributes must have it."""
-    if "console_nonce" not in g:
-        g.console_nonce = secrets.token_urlsafe(18)
-    found: str = g.console_nonce
-    return found
+    return once_a_request("nonce", lambda: secrets.token_urlsafe(18))

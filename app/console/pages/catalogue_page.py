@@ -1,5 +1,6 @@
 """Catalogue: payload specs, configs, secrets by name only, and the pages of one of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,11 +10,13 @@ from marshmallow import ValidationError
 
 from app.catalog import uses
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedTable
+from app.catalog.uses import Use
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form, json_of, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
+from app.console.http.request_values import once_a_request
 from app.console.views.json_text import shown_json
 from app.console.views.reach import reach
 from app.kernel import audit
@@ -81,8 +84,8 @@ def show(kind: str, name: str) -> Values:
 
 @one_page.region("uses")
 def used(kind: str, name: str) -> Values:
-    found = uses.of_value(services().database, kind_of(kind).table, name)
-    return {"uses": [each for each in found.uses if each.count or not each.is_complete], "kind": kind_of(kind)}
+    found = _uses(kind_of(kind), name)
+    return {"uses": [each for each in found if each.count or not each.is_complete], "kind": kind_of(kind)}
 
 
 @one_page.region("audit", reads="GET /audit", live="audit")
@@ -107,7 +110,7 @@ def shown_form(
     kind: CatalogueKind, name: str, text: str, fault: str = "", name_fault: str = "", *, is_new: bool = False
 ) -> Values:
     """Return the variables of a form, with the reach of a change of a value that exists."""
-    found = () if is_new else uses.of_value(services().database, kind.table, name).uses
+    found = () if is_new else _uses(kind, name)
     return {
         "title": f"New {kind.one}" if is_new else name,
         "kind": kind,
@@ -117,6 +120,10 @@ def shown_form(
         "name_fault": name_fault,
         "reach": reach(found),
     }
+
+
+def _uses(kind: CatalogueKind, name: str) -> Sequence[Use]:
+    return once_a_request("uses", lambda: uses.of_value(services().database, kind.table, name).uses)
 
 
 def _replace(kind: CatalogueKind, name: str) -> Done | Response:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import now
+from app.console.http.request_values import once_a_request
 from app.console.views.answer_text import shown_answer
 from app.console.views.json_text import shown_json
 from app.console.views.reason_words import way_out_of
@@ -16,7 +18,7 @@ from app.features.dead_letters.letter_list import letters_of
 from app.kernel.db.paging import PageRequest
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
-from app.queue.executions.execution_model import AttemptRecord
+from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.job_queries import get_job
 from app.queue.reading import execution_queries, explanation
@@ -38,7 +40,7 @@ page = ConsolePage(
 def show(execution_id: str) -> Values:
     """Return the constant parts: the input, and the request."""
     database = services().database
-    execution = execution_queries.get_execution(database, execution_id)
+    execution = _execution(execution_id)
     request = request_of(database, execution_id)
     return {
         "title": f"Execution {execution_id}",
@@ -54,7 +56,7 @@ def show(execution_id: str) -> Values:
 def life(execution_id: str) -> Values:
     """Read its state, why it is in it, and its attempts as a picture."""
     database = services().database
-    execution = execution_queries.get_execution(database, execution_id)
+    execution = _execution(execution_id)
     tried = _attempts(execution_id)
     why = explanation.explain(
         database,
@@ -113,8 +115,14 @@ def cancel(execution_id: str) -> Done:
     return Done("It was asked to end." if done.asked else "It is cancelled.")
 
 
+def _execution(execution_id: str) -> ExecutionWithInput:
+    return once_a_request("execution", lambda: execution_queries.get_execution(services().database, execution_id))
+
+
 def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
-    return execution_queries.attempts_of(services().database, execution_id, PageRequest(ATTEMPTS)).items
+    wanted = PageRequest(ATTEMPTS)
+    read = partial(execution_queries.attempts_of, services().database, execution_id, wanted)
+    return once_a_request("attempts", read).items
 
 
 def _look_ahead() -> timedelta:

@@ -4,11 +4,13 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, refuse
 from app.console.http.page_rendering import to
+from app.console.http.request_values import once_a_request
 from app.features.dead_letters.letter_list import get_letter
 from app.features.dead_letters.redrive import Replacement
 from app.features.dead_letters.redrive import redrive as redrive_letter
 from app.features.dead_letters.since_failure import since_failure
 from app.queue.ending import letters
+from app.queue.ending.letters import DeadLetter
 from app.web.http.conditions import actor
 from app.web.services import services, wake
 
@@ -19,7 +21,7 @@ page = ConsolePage(
 
 @page.region("life", live="letters")
 def life(letter_id: str) -> Values:
-    return {"letter": get_letter(services().database, letter_id)}
+    return {"letter": _letter(letter_id)}
 
 
 @page.region("since", live="letters", reads="GET /dead-letters/<letter_id>/since")
@@ -29,8 +31,11 @@ def since(letter_id: str) -> Values:
 
 @page.show
 def show(letter_id: str) -> Values:
-    letter = get_letter(services().database, letter_id)
-    return {"title": f"Dead letter of {letter.endpoint}", "letter": letter}
+    return {"title": f"Dead letter of {_letter(letter_id).endpoint}"}
+
+
+def _letter(letter_id: str) -> DeadLetter:
+    return once_a_request("letter", lambda: get_letter(services().database, letter_id))
 
 
 @action("POST /dead-letters/<letter_id>/redrive")

@@ -2,13 +2,12 @@
 
 from functools import partial
 
-from flask import g
-
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import now, to
+from app.console.http.request_values import once_a_request
 from app.console.views.graph_picture import draw
 from app.console.views.json_text import shown_json
 from app.console.views.node_lines import node_lines
@@ -41,19 +40,14 @@ page = ConsolePage(
 
 def _workflow(workflow_id: str) -> StoredWorkflow:
     """Read the workflow once for all regions of a page."""
-    if "console_workflow" not in g:
-        g.console_workflow = get_workflow(services().database, workflow_id)
-    found: StoredWorkflow = g.console_workflow
-    return found
+    return once_a_request("workflow", lambda: get_workflow(services().database, workflow_id))
 
 
 def _drawing(workflow: StoredWorkflow) -> Drawing:
     """Read the graph once for all regions of a page; an empty one for a workflow that is too large for a picture."""
-    if "console_drawing" not in g:
-        is_small = workflow.nodes <= MAX_PICTURED
-        g.console_drawing = drawing_of(services().database, workflow.workflow_id) if is_small else Drawing([], [])
-    found: Drawing = g.console_drawing
-    return found
+    if workflow.nodes > MAX_PICTURED:
+        return Drawing([], [])
+    return once_a_request("drawing", lambda: drawing_of(services().database, workflow.workflow_id))
 
 
 @page.show
