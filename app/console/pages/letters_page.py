@@ -4,19 +4,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from flask import request
-from marshmallow import ValidationError
-
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now
-from app.console.pages.execution_query import SINCE, created_after
+from app.console.pages.address_filter import SINCE, beginning, read_filter
 from app.features.dead_letters.api import DeadLetterQuery
 from app.features.dead_letters.letter_groups import LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
 from app.kernel.db.paging import PageRequest
-from app.kernel.formats import compact_json, marshmallow_faults
+from app.kernel.formats import compact_json
 from app.web.services import services
 
 ROWS, GROUPS = 50, 30
@@ -68,19 +65,9 @@ def list_() -> Values:
 
 def letter_filter(at: datetime) -> tuple[dict[str, str], LetterFilter, dict[str, str]]:
     """Return the filter of the address as given, as a filter, and its faults by field."""
-    given = {name: text for name in (*NAMES, SINCE) if (text := request.args.get(name, "").strip())}
-    try:
-        values: dict[str, Any] = DeadLetterQuery(only=NAMES).load(
-            {name: text for name, text in given.items() if name != SINCE}
-        )
-    except ValidationError as error:
-        return given, LetterFilter(), {path[0]: message for path, message in marshmallow_faults(error.messages)}
-    if SINCE in given:
-        after = created_after(given[SINCE], at)
-        if after is None:
-            return given, LetterFilter(), {SINCE: "Must be a duration, such as 2h or 7d."}
-        values["failed_after"] = after
-    return given, LetterFilter(state=_state(), **values), {}
+    found = read_filter(DeadLetterQuery(only=NAMES), NAMES, "failed_after", at)
+    wanted = LetterFilter() if found.faults else LetterFilter(state=_state(), **found.values)
+    return dict(found.given), wanted, dict(found.faults)
 
 
 def wanted_letters(given: dict[str, str], at: datetime) -> dict[str, Any]:
@@ -88,7 +75,7 @@ def wanted_letters(given: dict[str, str], at: datetime) -> dict[str, Any]:
     wanted: dict[str, Any] = {name: text for name, text in given.items() if name != SINCE}
     if "labels" in wanted:
         wanted["labels"] = DeadLetterQuery(only=("labels",)).load({"labels": wanted["labels"]})["labels"]
-    after = created_after(given[SINCE], at) if SINCE in given else None
+    after = beginning(given[SINCE], at) if SINCE in given else None
     return wanted | ({"failed_after": after.isoformat()} if after is not None else {})
 
 

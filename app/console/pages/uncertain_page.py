@@ -9,7 +9,7 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now
-from app.console.pages.execution_query import SINCE, created_after
+from app.console.pages.address_filter import SINCE, beginning
 from app.kernel.db.paging import PageRequest
 from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncertain
 from app.web.services import services
@@ -26,7 +26,7 @@ def show() -> Values:
 
 @page.region("list", live="executions", pinned=True)
 def list_() -> Values:
-    after: datetime | None = created_after(query().text(SINCE), now()) if SINCE in query() else None
+    after: datetime | None = beginning(query().text(SINCE), now()) if SINCE in query() else None
     wanted = UncertainFilter(
         endpoint=query().text("endpoint") or None,
         error_type=query().text("error_type") or None,

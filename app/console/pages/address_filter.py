@@ -1,0 +1,46 @@
+"""Filter of a list in its address: the names of the API, and `since` for the time until now."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from flask import request
+from marshmallow import Schema, ValidationError
+
+from app.kernel.formats import duration_ms, marshmallow_faults
+
+SINCE = "since"
+LONGEST = timedelta(days=3660)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressFilter:
+    """Filter as it was given, its values as the API loads them, and its faults by field; with faults, no values."""
+
+    given: Mapping[str, str]
+    values: Mapping[str, Any] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_filter(schema: Schema, names: Collection[str], begins: str, now: datetime) -> AddressFilter:
+    """Read the filter of the current address; `begins` is the field that `since` sets."""
+    given = {name: text for name in (*names, SINCE) if (text := request.args.get(name, "").strip())}
+    try:
+        values: dict[str, Any] = schema.load({name: text for name, text in given.items() if name != SINCE})
+    except ValidationError as error:
+        return AddressFilter(given, {}, {path[0]: message for path, message in marshmallow_faults(error.messages)})
+    if SINCE not in given:
+        return AddressFilter(given, values)
+    after = beginning(given[SINCE], now)
+    if after is None:
+        return AddressFilter(given, {}, {SINCE: "Must be a duration, such as 2h or 7d."})
+    return AddressFilter(given, values | {begins: after})
+
+
+def beginning(since: str, now: datetime) -> datetime | None:
+    """Return the beginning of a duration that ends now, such as `2h`; None if it is malformed."""
+    milliseconds = duration_ms(since)
+    if milliseconds is None or milliseconds > LONGEST / timedelta(milliseconds=1):
+        return None
+    return now - timedelta(milliseconds=milliseconds)
