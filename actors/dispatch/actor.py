@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
 from actors.dispatch.actor_link.hand import Hand, HandKey, ProcessLostError
-from actors.dispatch.actor_link.outcome import again_error, failed_error, following_jobs, result_of
+from actors.dispatch.actor_link.outcome import MAX_RESULT_BYTES, again_error, failed_error, following_jobs, result_of
 from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.server import ActorServer
 from actors.dispatch.base import Dispatcher, Identity
@@ -27,7 +27,7 @@ NO_WORKER_DEFERRAL_MS = 5_000
 class ActorDispatcher(Dispatcher):
     """Gives messages to the processes that are connected to this worker."""
 
-    max_text_bytes = 262_144
+    max_text_bytes = MAX_RESULT_BYTES
 
     def __init__(self, network: Network) -> None:
         self._server = None if network.actors is None else ActorServer(network.actors)
@@ -123,7 +123,7 @@ class ActorDispatcher(Dispatcher):
                 raise again_error(frame)
             case FrameKind.FAILED:
                 raise failed_error(frame)
-        return result_of(frame, self.max_text_bytes)
+        return result_of(frame)
 
     async def sweep(self, idle_seconds: float = 0.0) -> None:
         """Do nothing: processes close their connections."""

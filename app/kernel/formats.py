@@ -20,6 +20,10 @@ _SINGULAR_VERBS = {"": "", "are": "is", "have": "has", "were": "was", "would": "
 MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""Characters that cannot be stored: NUL on PostgreSQL, half of a surrogate pair on both databases."""
+_MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
 _CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -89,6 +93,22 @@ def is_deeper(value: object, levels: int) -> bool:
         if not level:
             return False
     return any(level)
+
+
+def is_unstorable(value: object, text: str) -> bool:
+    """Return whether parsed JSON has a character that cannot be stored; `text`, its JSON, is searched first: faster."""
+    return bool(_MAY_HIDE_UNSTORABLE.search(text)) and any(UNSTORABLE.search(string) for string in _strings(value))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        yield from _strings(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
 
 
 def array_literal(values: Iterable[object]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
-from app.kernel.formats import is_deeper
+from app.kernel.formats import UNSTORABLE, is_deeper, is_unstorable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.job_bounds import (
     MAX_DELAY_MS,
@@ -21,19 +21,20 @@ MAX_TYPE_CHARACTERS = 200
 MAX_TRACEBACK_CHARACTERS = 16_384
 MAX_OPTIONS_BYTES = 16_384
 MAX_CAUSES = 10
-MAX_FOLLOWING = 500  # as many as one statement of the finalizer writes
+MAX_FOLLOWING = 500  # jobs that one statement creates
 MAX_FOLLOWING_BYTES = 4 * 1024 * 1024
 
 
-def result_of(frame: Mapping[str, Any], max_bytes: int = MAX_RESULT_BYTES) -> dict[str, Any]:
-    """Return the output of a DONE; raises DeliveryError for a result that is too large."""
+def result_of(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the output of a DONE; raises DeliveryError for a result that is too large or cannot be stored."""
     if frame["kind"] != FrameKind.DONE:
         raise DeliveryError("INTERNAL_ERROR", f"the process sent {frame['kind']!r} as an outcome", permanent=True)
     output: dict[str, Any] = {"skipped": True} if frame.get("skipped") is True else {}
     if "result" in frame:
-        size = len(json.dumps(frame["result"]).encode())
-        if size > max_bytes:
-            message = f"the result has {size} bytes; at most {max_bytes} are stored: use a results backend of your own"
+        size = _size_of(frame["result"], "UNSTORABLE", "the result")
+        if size > MAX_RESULT_BYTES:
+            bound = f"at most {MAX_RESULT_BYTES} are stored"
+            message = f"the result has {size} bytes; {bound}: use a results backend of your own"
             raise DeliveryError("RESULT_TOO_LARGE", message, permanent=True)
         output["body"] = frame["result"]
     return output
@@ -52,13 +53,13 @@ def failed_error(frame: Mapping[str, Any]) -> DeliveryError:
 
 
 def following_jobs(frame: Mapping[str, Any]) -> tuple[FollowingJob, ...]:
-    """Return the jobs that the process enqueued after the actor; raises DeliveryError for a malformed one."""
+    """Return the jobs that the process enqueued after the actor; raises DeliveryError for a malformed job."""
     then = frame.get("then")
     if not then:
         return ()
     if not isinstance(then, list) or len(then) > MAX_FOLLOWING:
         raise DeliveryError("THEN_REFUSED", f"`then` is a list of at most {MAX_FOLLOWING} jobs", permanent=True)
-    if (size := len(json.dumps(then).encode())) > MAX_FOLLOWING_BYTES:
+    if (size := _size_of(then, "THEN_REFUSED", "a following job")) > MAX_FOLLOWING_BYTES:
         message = f"the following jobs have {size} bytes; at most {MAX_FOLLOWING_BYTES} are written with an outcome"
         raise DeliveryError("THEN_REFUSED", message, permanent=True)
     return tuple(_following(each) for each in then)
@@ -88,10 +89,34 @@ def _check_as_a_request(key: str, input_: Mapping[str, Any]) -> None:
         reason = f"its key begins with {OWN_KEY_PREFIX!r}, which is reserved: use another message_id"
     elif is_deeper(input_, MAX_JSON_DEPTH - 1):
         reason = f"its input is nested deeper than {MAX_JSON_DEPTH - 1} levels"
-    elif (size := len(json.dumps(input_).encode())) > MAX_INPUT_BYTES:
+    elif (size := len(json.dumps(input_))) > MAX_INPUT_BYTES:
         reason = f"its input has {size} bytes; at most {MAX_INPUT_BYTES} are stored"
     if reason is not None:
         raise DeliveryError("THEN_REFUSED", f"a following job was refused: {reason}", permanent=True)
+
+
+def _size_of(value: Any, error_type: str, noun: str) -> int:
+    """Return the bytes of a value as JSON; raises DeliveryError for a value that cannot be stored."""
+    try:
+        return len(_json_of(value))  # ASCII
+    except ValueError as error:
+        raise DeliveryError(error_type, f"{noun} cannot be stored: {error}", permanent=True) from None
+
+
+def _json_of(value: Any) -> str:
+    """Write a value as JSON; raises ValueError for a value that cannot be stored, such as NaN."""
+    text = json.dumps(value, allow_nan=False)
+    if is_unstorable(value, text):
+        raise ValueError("a text has a NUL character or half of a surrogate pair")
+    return text
+
+
+def _is_storable(value: Any) -> bool:
+    try:
+        _json_of(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _bounded(value: Any, maximum: int) -> int | None:
@@ -101,14 +126,21 @@ def _bounded(value: Any, maximum: int) -> int | None:
 
 
 def _error(told: Any, *, permanent: bool, again_ms: int | None) -> DeliveryError:
+    """Return the error that a process reports, in a form that can be stored: its options count the retries."""
     told = told if isinstance(told, dict) else {}
     extra: dict[str, object] = {}
     if isinstance(told.get("traceback"), str):
-        extra["traceback"] = told["traceback"][-MAX_TRACEBACK_CHARACTERS:]
+        extra["traceback"] = _storable(told["traceback"])[-MAX_TRACEBACK_CHARACTERS:]
     if isinstance(told.get("causes"), list):
-        extra["causes"] = [str(each)[:MAX_TYPE_CHARACTERS] for each in told["causes"][:MAX_CAUSES]]
+        extra["causes"] = [_storable(each)[:MAX_TYPE_CHARACTERS] for each in told["causes"][:MAX_CAUSES]]
     options = told.get("options")
     if isinstance(options, dict) and len(json.dumps(options)) <= MAX_OPTIONS_BYTES:
-        extra["options"] = options
-    type_ = str(told.get("type") or "UNKNOWN")[:MAX_TYPE_CHARACTERS]
-    return DeliveryError(type_, str(told.get("message") or ""), permanent=permanent, again_ms=again_ms, extra=extra)
+        extra["options"] = {name: value for name, value in options.items() if _is_storable([name, value])}
+    type_ = _storable(told.get("type") or "UNKNOWN")[:MAX_TYPE_CHARACTERS]
+    message = _storable(told.get("message") or "")
+    return DeliveryError(type_, message, permanent=permanent, again_ms=again_ms, extra=extra)
+
+
+def _storable(text: object) -> str:
+    """Return a text with a question mark for each character that cannot be stored."""
+    return UNSTORABLE.sub("?", str(text))

@@ -2,9 +2,8 @@
 
 import json
 import math
-import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
@@ -14,7 +13,7 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.kernel.errors import Detail, InvalidRequestError
-from app.kernel.formats import MAX_DIGITS, is_deeper, marshmallow_faults, pointer
+from app.kernel.formats import MAX_DIGITS, UNSTORABLE, is_deeper, is_unstorable, marshmallow_faults, pointer
 from app.web.http.unproxied import current_request
 from schema.job_bounds import MAX_JSON_DEPTH
 
@@ -23,9 +22,6 @@ DRAIN_BYTES = 33_554_432
 DRAIN_SECONDS = 5.0
 _CHUNK = 65_536
 MAX_MESSAGE = 200
-# Characters that cannot be stored: NUL on PostgreSQL, half of a surrogate pair on both databases.
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def register(app: Flask, *, repeating: Collection[str] = ()) -> None:
@@ -51,7 +47,7 @@ def parse_json(text: str) -> Any:
         raise InvalidRequestError(f"The body is not valid JSON: {_reason(error)}.") from None
     if text.count("[") + text.count("{") > MAX_JSON_DEPTH and is_deeper(value, MAX_JSON_DEPTH):
         raise _too_deep()
-    if _MAY_HIDE_UNSTORABLE.search(text) and any(_UNSTORABLE.search(string) for string in _strings(value)):
+    if is_unstorable(value, text):
         raise _unstorable("The body")
     return value
 
@@ -124,10 +120,10 @@ PARSER = StrictParser()
 
 def _check_url(repeating: Collection[str]) -> None:
     req = current_request()
-    if _UNSTORABLE.search(req.path):
+    if UNSTORABLE.search(req.path):
         raise _unstorable("The path")
     for name, values in req.args.lists():
-        if any(_UNSTORABLE.search(text) for text in (name, *values)):
+        if any(UNSTORABLE.search(text) for text in (name, *values)):
             raise _unstorable("The query")
         if len(values) > 1 and req.blueprint not in repeating:
             raise invalid([{"pointer": name[:MAX_MESSAGE], "message": "Given more than once."}])
@@ -167,17 +163,6 @@ def _reason(error: ValueError) -> str:
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     return f"line {error.lineno}, column {error.colno}: {error.msg}"
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from value
-        yield from _strings(list(value.values()))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
 
 
 def _too_deep() -> InvalidRequestError:

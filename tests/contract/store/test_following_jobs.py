@@ -112,6 +112,16 @@ def test_second_try_hardly_waits_for_a_locked_row(process: WorkerProcess, claime
         assert outcomes.complete(batch) == {claimed.claim.execution_id}
 
 
+def test_success_whose_jobs_cannot_be_stored_is_a_failure(process: WorkerProcess, claimed: Attempt) -> None:
+    process.listen_to_actors()
+    claimed.conclude_with((FollowingJob("mail", {"args": ["\0"]}, "next-4"),), lambda _is_written: None)
+    claimed.complete(success({}))
+    assert process.finalizer.flush(30)
+    assert (rows.statuses(process.database), jobs(process.database)) == ({"FAILED": 1}, [])
+    (attempt,) = rows.attempts(process.database, claimed.claim.execution_id)
+    assert attempt.error["type"] == "UNSTORABLE"
+
+
 def test_finalizer_writes_completions_with_jobs_and_reports_each(process: WorkerProcess) -> None:
     process.listen_to_actors()
     rows.add_executions(process.database, 4)

@@ -19,6 +19,7 @@ from actors.dispatch.actor_link.outcome import (
 )
 from app.catalog.endpoints.actor_endpoints import spec_of
 from app.catalog.specs.actor import endpoint_name
+from app.kernel.formats import is_unstorable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.inline_bounds import MAX_TIMEOUT_MS
 from schema.job_bounds import MAX_INPUT_BYTES
@@ -60,6 +61,33 @@ def test_result_is_the_body_and_may_be_absent() -> None:
     with pytest.raises(DeliveryError, match="results backend of your own") as refused:
         result_of({"kind": "DONE", "result": "x" * MAX_RESULT_BYTES})
     assert (refused.value.type, refused.value.permanent) == ("RESULT_TOO_LARGE", True)
+
+
+UNSTORABLE = [json.loads(r'"\u0000"'), json.loads(r'"\ud800"'), float("nan"), float("inf")]
+
+
+@pytest.mark.parametrize("value", UNSTORABLE)
+def test_value_that_cannot_be_stored_is_refused(value: object) -> None:
+    with pytest.raises(DeliveryError, match="cannot be stored") as refused:
+        result_of({"kind": "DONE", "result": {"a": [value]}})
+    assert (refused.value.type, refused.value.permanent) == ("UNSTORABLE", True)
+    with pytest.raises(DeliveryError, match="cannot be stored") as refused:
+        following_jobs({"then": [{"endpoint": "mail", "input": {"a": value}, "key": "k"}]})
+    assert (refused.value.type, refused.value.permanent) == ("THEN_REFUSED", True)
+
+
+def test_text_about_unstorable_characters_and_a_pair_of_surrogates_is_stored() -> None:
+    for text in (r"\u0000", "\U0001f600"):
+        assert result_of({"kind": "DONE", "result": text}) == {"body": text}
+
+
+@pytest.mark.parametrize("value", UNSTORABLE)
+def test_error_with_a_value_that_cannot_be_stored_keeps_the_number_of_retries(value: object) -> None:
+    told = {"type": "E", "message": f"a{value}", "traceback": f"t{value}", "causes": [f"c{value}"]}
+    frame = {"kind": "AGAIN", "error": {**told, "options": {"retries": 3, "other": value}}}
+    stored = again_error(frame).as_json(retryable=True)
+    assert stored["options"] == {"retries": 3}
+    assert not is_unstorable(stored, json.dumps(stored, allow_nan=False))
 
 
 def test_errors_keep_type_message_traceback_causes_and_options() -> None:
