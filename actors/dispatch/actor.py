@@ -78,13 +78,13 @@ class ActorDispatcher(Dispatcher):
 
     async def _outcome(self, hand: Hand, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Wait for the start and the outcome; raises DeliveryError and NotSentError."""
-        timer = None
+        timer, timeout_s = None, spec["timeout_ms"] / 1000
         try:
-            await self._start(hand)
+            await self._start(hand, timeout_s)
             if hand.is_started and identity.soft_limit_ms is not None:
                 loop, soft_ms = asyncio.get_running_loop(), identity.soft_limit_ms
                 timer = loop.call_later(soft_ms / 1000, identity.permission.pass_soft_limit, soft_ms)
-            async with asyncio.timeout(spec["timeout_ms"] / 1000):
+            async with asyncio.timeout(timeout_s):
                 frame = await asyncio.shield(hand.outcome)
         except TimeoutError:
             hand.session.send(FrameKind.ABORT, **_named(hand))
@@ -103,13 +103,19 @@ class ActorDispatcher(Dispatcher):
                 timer.cancel()
         return self._read(frame, hand, identity)
 
-    async def _start(self, hand: Hand) -> None:
-        """Wait until the message has started or ended; take back a message that no thread begins."""
+    async def _start(self, hand: Hand, timeout_s: float) -> None:
+        """Wait until the message has started or ended; take back a message that no thread begins.
+
+        A process that does not answer may have begun it unseen, so another one gets it only after the time limit.
+        """
         waits: list[asyncio.Future[Any]] = [hand.started, hand.outcome]
         done, _ = await asyncio.wait(waits, timeout=UNSTARTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            return
+        hand.session.send(FrameKind.DROP, **_named(hand))  # answered by BACK, or by the STARTED that is on its way
+        done, _ = await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if not done:
-            hand.session.send(FrameKind.DROP, **_named(hand))  # answered by BACK, or by the STARTED that is on its way
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            raise TimeoutError
 
     def _read(self, frame: Mapping[str, Any], hand: Hand, identity: Identity) -> dict[str, Any]:
         """Return the output of a frame; raises DeliveryError, or NotSentError for a message that came back."""

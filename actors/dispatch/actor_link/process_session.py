@@ -93,7 +93,9 @@ class Session:
             hand.start()
 
     def connect(self, transport: asyncio.Transport) -> None:
-        """Use a connection from now on."""
+        """Use a connection from now on; the end of an earlier connection may be seen only later."""
+        if self.transport is not None and self.transport is not transport:
+            self.disconnect()
         self.transport = transport
         self.returned.set()
 

@@ -5,16 +5,22 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import actor as actor_dispatch
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.server import ActorServer, ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.queue.executions.execution_model import DeliveryError
 from brokers.sharing.actor_places import ActorProcesses
+from tests.contract.dispatch.dispatching import Opening, identity
+from tests.waiting import eventually
 
 READ_BYTES = 65_536
 
@@ -48,8 +54,11 @@ def hello(session: str, *actors: str) -> bytes:
 
 async def connect(server: ActorServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     await server.open()
-    service = server.service
-    return await asyncio.open_unix_connection(str(service.directory / f"{service.worker_id}.sock"))
+    return await asyncio.open_unix_connection(path_of(server.service))
+
+
+def path_of(service: ActorService) -> Path:
+    return service.directory / f"{service.worker_id}.sock"
 
 
 async def next_frame(reader: asyncio.StreamReader) -> Mapping[str, Any]:
@@ -65,8 +74,12 @@ async def end(server: ActorServer, reader: asyncio.StreamReader, writer: asyncio
     await writer.wait_closed()
 
 
+def service_of(sockets: Path, registrations: Registrations) -> ActorService:
+    return ActorService(sockets, "w", ActorProcesses(), registrations.register, lambda: None)
+
+
 def server_of(sockets: Path, registrations: Registrations) -> ActorServer:
-    return ActorServer(ActorService(sockets, "w", ActorProcesses(), registrations.register, lambda: None))
+    return ActorServer(service_of(sockets, registrations))
 
 
 def test_second_hello_waits_for_the_registration_of_the_first(sockets: Path) -> None:
@@ -101,3 +114,55 @@ def test_connection_keeps_its_session(sockets: Path) -> None:
         await end(server, reader, writer)
 
     asyncio.run(main())
+
+
+def test_new_connection_of_a_process_takes_back_the_messages_of_the_earlier_one(sockets: Path) -> None:
+    async def main() -> None:
+        registrations = Registrations()
+        registrations.may_end.set()
+        server = server_of(sockets, registrations)
+        earlier_reader, earlier = await connect(server)
+        earlier.write(hello("s", "a"))
+        assert (await next_frame(earlier_reader))["kind"] == FrameKind.WELCOME
+        session = server.sessions["s"]
+        hand = Hand(session, HandKey("e", 1), "a", "default")
+        session.take(hand)
+        reader, writer = await asyncio.open_unix_connection(path_of(server.service))
+        writer.write(hello("s", "a"))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        assert hand.outcome.result()["kind"] == FrameKind.BACK
+        earlier.close()
+        await earlier.wait_closed()
+        await end(server, reader, writer)
+
+    asyncio.run(main())
+
+
+def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actor_dispatch, "UNSTARTED_SECONDS", 0.01)
+    registrations = Registrations()
+    registrations.may_end.set()
+    service = service_of(sockets, registrations)
+    spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 50, "max_lost": 3}
+
+    async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
+        await asyncio.to_thread(eventually, path_of(service).is_socket)
+        reader, writer = await asyncio.open_unix_connection(path_of(service))
+        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        with pytest.raises(DeliveryError, match="within 50 ms") as lost:
+            async with asyncio.timeout(30):
+                await dispatcher.send(spec, identity())
+        assert (lost.value.type, lost.value.again_ms) == ("TIMEOUT", 0)
+        await dispatcher.close()
+        assert [frame["kind"] for frame in FrameReader().feed(await reader.read())] == ["MESSAGE", "DROP", "ABORT"]
+        writer.close()
+        await writer.wait_closed()
+
+    async def opened() -> None:
+        with Opening(actor_dispatch.ActorDispatcher).network() as network:
+            await main(actor_dispatch.ActorDispatcher(replace(network, actors=service)))
+
+    asyncio.run(opened())
