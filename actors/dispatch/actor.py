@@ -41,7 +41,7 @@ class ActorDispatcher(Dispatcher):
             raise NotSentError(reason, NO_WORKER_DEFERRAL_MS, is_noted=False)
         endpoint = endpoint_name(spec["actor"])
         session = await self._session_for(endpoint, identity)
-        hand = Hand(session, HandKey(identity.execution_id, identity.attempt), endpoint, spec["queue"])
+        hand = Hand(session, HandKey(identity.execution_id, identity.attempt), spec["queue"])
         processes = self._server.service.processes
         session.take(hand)
         processes.assigned[endpoint] += 1

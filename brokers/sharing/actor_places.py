@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -54,10 +54,6 @@ class ActorProcesses:
         self._all: tuple[ActorPlaces, ...] = ()
         self.assigned = Counter[str]()  # messages in the processes, by endpoint
         self.change = object()
-
-    def all(self) -> Collection[ActorPlaces]:
-        """Return the places of all connected processes."""
-        return self._all
 
     def serving(self, endpoint: str) -> list[ActorPlaces]:
         """Return the places of the processes that have the actor of an endpoint."""

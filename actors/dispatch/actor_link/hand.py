@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.dispatch.actor_link.frames import FrameKind
+from actors.dispatch.actor_link.frames import FrameError, FrameKind
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
@@ -15,6 +15,14 @@ class HandKey(NamedTuple):
 
     execution_id: str
     attempt: int
+
+    @classmethod
+    def of(cls, frame: Mapping[str, Any]) -> "HandKey":
+        """Return the message that a frame names; raises FrameError."""
+        execution_id, attempt = frame.get("execution"), frame.get("attempt")
+        if not isinstance(execution_id, str) or not isinstance(attempt, int):
+            raise FrameError("`execution` is a text and `attempt` a number")
+        return cls(execution_id, attempt)
 
 
 class ProcessLostError(Exception):
@@ -27,10 +35,9 @@ class Hand:
     `outcome` gets the frame that ends it, or ProcessLostError. A message that was not started comes back by a BACK.
     """
 
-    def __init__(self, session: "Session", key: HandKey, endpoint: str, queue: str) -> None:
+    def __init__(self, session: "Session", key: HandKey, queue: str) -> None:
         self.session = session
         self.key = key
-        self.endpoint = endpoint
         self.queue = queue
         loop = asyncio.get_running_loop()
         self.started: asyncio.Future[None] = loop.create_future()

@@ -2,9 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-import socket
-import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +11,10 @@ from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from brokers.sharing.actor_places import ActorPlaces
 
-RETURN_SECONDS = 5.0  # in which a process with a broken connection may connect again
+RETURN_SECONDS = 5.0  # for a process with a broken connection to connect again
 LOOK_SECONDS = 0.05  # between two looks at the process
-QUICK_SECONDS = 0.25  # a process with quicker actors gets twice as many messages as it has threads
-_WEIGHT = 0.2  # of the latest message in the mean duration
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+QUICK_SECONDS = 0.25  # a process with quicker actors gets two messages for each of its threads
+_WEIGHT = 0.2  # share of the latest message in the mean duration
 
 
 class Session:
@@ -29,7 +25,6 @@ class Session:
         self.host = str(hello.get("host") or "")[:255]
         self.pid = pid
         self.shown_pid = hello.get("pid")
-        self.connected_at = time.time()
         self.places = ActorPlaces()
         self.actors: tuple[Mapping[str, Any], ...] = ()
         self.hands: dict[HandKey, Hand] = {}
@@ -59,7 +54,7 @@ class Session:
         self.places.endpoints = {endpoint: queues[actor] for actor, endpoint in endpoints.items() if actor in queues}
 
     def set_room(self, frame: Mapping[str, Any]) -> None:
-        """Apply a ROOM: the process holds at most so many messages of a queue."""
+        """Apply a ROOM: the process holds at most `places` messages of a queue."""
         queue, places = str(frame.get("queue")), frame.get("places")
         wanted = places if isinstance(places, int) and places > 0 else 0
         self.places.by_queue = {**self.places.by_queue, queue: wanted}
@@ -138,18 +133,3 @@ class Session:
         """Give the process no further messages."""
         self.is_draining = True
         self._count_places()
-
-
-def peer_of(transport: asyncio.BaseTransport) -> tuple[int | None, int | None]:
-    """Return pid and user id of the process behind a Unix socket; None where the system does not tell."""
-    peer = transport.get_extra_info("socket")
-    option = getattr(socket, "SO_PEERCRED", None)
-    if peer is None or option is None:
-        return None, None
-    pid, uid, _ = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-    return (pid or None), uid
-
-
-def is_allowed(uid: int | None) -> bool:
-    """Return whether a user may run actors here: the user of the worker, and root."""
-    return uid is None or uid in {0, os.geteuid()}

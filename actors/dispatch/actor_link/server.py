@@ -7,11 +7,13 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.frames import PROTOCOL, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.process_session import Session, is_allowed, peer_of
+from actors.dispatch.actor_link.peer import peer_of
+from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
+from actors.dispatch.actor_link.process_session import Session
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Call
@@ -22,7 +24,6 @@ log = logging.getLogger(__name__)
 SUFFIX = ".sock"
 RETRY_SECONDS = 1.0  # between two registrations while the database does not answer, and before the second socket
 MAX_RETRY_SECONDS = 30.0
-_OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ActorServer:
             try:
                 self.service.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 remove_left_sockets(self.service.directory)
-                self._server = await loop.create_unix_server(lambda: Connection(self), path=str(self._path))
+                self._server = await loop.create_unix_server(lambda: ProcessConnection(self), path=str(self._path))
                 self._path.chmod(0o600)
                 break
             except OSError as error:
@@ -156,7 +157,7 @@ class ActorServer:
 
     def ended(self, session: Session, frame: Mapping[str, Any]) -> None:
         """Pass on an outcome; the outcome of an attempt that this worker does not hold changes nothing."""
-        key = _key(frame)
+        key = HandKey.of(frame)
         hand = session.hands.get(key)
         if hand is not None and hand.end(frame):
             return
@@ -180,79 +181,8 @@ class ActorServer:
             del self.sessions[session.session_id]
 
 
-class Connection(asyncio.Protocol):
-    """One connection of a process."""
-
-    def __init__(self, server: ActorServer) -> None:
-        self._server = server
-        self._reader = FrameReader()
-        self._session: Session | None = None
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
-        _, uid = peer_of(transport)
-        if not is_allowed(uid):
-            self._refuse(f"user {uid} may not run actors: start the process as the user of the worker")
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            for frame in self._reader.feed(data):
-                self._receive(frame)
-        except FrameError as error:
-            self._refuse(str(error))
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        session = self._session
-        if session is not None and session.transport is self._transport:
-            self._server.lost(session)
-
-    def _receive(self, frame: Mapping[str, Any]) -> None:
-        kind, session = frame["kind"], self._session
-        if kind == FrameKind.HELLO:
-            self._hello(frame)
-        elif session is None:
-            raise FrameError("the first frame is HELLO")
-        elif kind in _OUTCOMES:
-            self._server.ended(session, frame)
-        elif kind == FrameKind.STARTED:
-            session.started(_key(frame))
-        elif kind == FrameKind.ROOM:
-            session.set_room(frame)
-            self._server.report_room()
-        elif kind == FrameKind.DRAIN:
-            session.drain()
-
-    def _hello(self, frame: Mapping[str, Any]) -> None:
-        if frame.get("protocol") != PROTOCOL:
-            self._refuse(f"the worker speaks protocol {PROTOCOL}: install the matching task-executor-dramatiq")
-            return
-        if self._session is not None and session_id_of(frame) != self._session.session_id:
-            self._refuse("a connection belongs to one session: connect anew for another one")
-            return
-        self._session = self._server.session_of(frame, cast("asyncio.Transport", self._transport))
-        self._server.register(self._session)
-
-    def _refuse(self, reason: str) -> None:
-        if self._transport is not None:
-            self._transport.write(encode(FrameKind.REFUSED, reason=reason))
-            self._transport.close()
-
-
-def _key(frame: Mapping[str, Any]) -> HandKey:
-    execution_id, attempt = frame.get("execution"), frame.get("attempt")
-    if not isinstance(execution_id, str) or not isinstance(attempt, int):
-        raise FrameError("`execution` is a text and `attempt` a number")
-    return HandKey(execution_id, attempt)
-
-
-def session_id_of(hello: Mapping[str, Any]) -> str:
-    """Return the id that a process has chosen for its session."""
-    return str(hello.get("session"))[:64]
-
-
 def remove_left_sockets(directory: Path) -> None:
-    """Remove the sockets of dead workers: nothing listens there any more."""
+    """Remove the sockets of dead workers, where nothing listens."""
     for path in directory.glob(f"*{SUFFIX}"):
         with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
             probe.settimeout(1.0)

@@ -125,7 +125,7 @@ def test_new_connection_of_a_process_takes_back_the_messages_of_the_earlier_one(
         earlier.write(hello("s", "a"))
         assert (await next_frame(earlier_reader))["kind"] == FrameKind.WELCOME
         session = server.sessions["s"]
-        hand = Hand(session, HandKey("e", 1), "a", "default")
+        hand = Hand(session, HandKey("e", 1), "default")
         session.take(hand)
         reader, writer = await asyncio.open_unix_connection(path_of(server.service))
         writer.write(hello("s", "a"))

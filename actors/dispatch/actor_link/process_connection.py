@@ -1,0 +1,79 @@
+"""Connection of a process that runs actors: its frames, and the session to which they belong."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.hand import HandKey
+from actors.dispatch.actor_link.peer import is_allowed, peer_of
+
+if TYPE_CHECKING:
+    from actors.dispatch.actor_link.process_session import Session
+    from actors.dispatch.actor_link.server import ActorServer
+
+_OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
+
+
+class ProcessConnection(asyncio.Protocol):
+    """One connection of a process."""
+
+    def __init__(self, server: "ActorServer") -> None:
+        self._server = server
+        self._reader = FrameReader()
+        self._session: Session | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
+        _, uid = peer_of(transport)
+        if not is_allowed(uid):
+            self._refuse(f"user {uid} may not run actors: start the process as the user of the worker")
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._reader.feed(data):
+                self._receive(frame)
+        except FrameError as error:
+            self._refuse(str(error))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        session = self._session
+        if session is not None and session.transport is self._transport:
+            self._server.lost(session)
+
+    def _receive(self, frame: Mapping[str, Any]) -> None:
+        kind, session = frame["kind"], self._session
+        if kind == FrameKind.HELLO:
+            self._hello(frame)
+        elif session is None:
+            raise FrameError("the first frame is HELLO")
+        elif kind in _OUTCOMES:
+            self._server.ended(session, frame)
+        elif kind == FrameKind.STARTED:
+            session.started(HandKey.of(frame))
+        elif kind == FrameKind.ROOM:
+            session.set_room(frame)
+            self._server.report_room()
+        elif kind == FrameKind.DRAIN:
+            session.drain()
+
+    def _hello(self, frame: Mapping[str, Any]) -> None:
+        if frame.get("protocol") != PROTOCOL:
+            self._refuse(f"the worker speaks protocol {PROTOCOL}: install the matching task-executor-dramatiq")
+            return
+        if self._session is not None and session_id_of(frame) != self._session.session_id:
+            self._refuse("a connection belongs to one session: connect anew for another one")
+            return
+        self._session = self._server.session_of(frame, cast("asyncio.Transport", self._transport))
+        self._server.register(self._session)
+
+    def _refuse(self, reason: str) -> None:
+        if self._transport is not None:
+            self._transport.write(encode(FrameKind.REFUSED, reason=reason))
+            self._transport.close()
+
+
+def session_id_of(hello: Mapping[str, Any]) -> str:
+    """Return the id that a process has chosen for its session."""
+    return str(hello.get("session"))[:64]
