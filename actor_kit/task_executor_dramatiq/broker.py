@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from dramatiq.broker import Broker
@@ -14,6 +15,7 @@ from dramatiq.errors import BrokerConnectionError, QueueJoinTimeout, QueueNotFou
 from dramatiq.middleware import Middleware
 from dramatiq.results import Results
 
+from task_executor_dramatiq.actor_description import described
 from task_executor_dramatiq.consumer import ActorConsumer, Starting
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.link import Links
@@ -25,9 +27,7 @@ DEFAULT_WORKER = "unix:/run/task-executor/actors"
 MAX_KNOWN_EXECUTIONS = 10_000
 JOIN_PAUSE_SECONDS = 0.02
 
-UNFINISHED = """
-    SELECT count(*) FROM executions e JOIN jobs j ON j.job_id = e.job_id
-     WHERE e.endpoint = ANY(%s) AND e.completed_at IS NULL"""
+UNFINISHED = "SELECT count(*) FROM executions WHERE endpoint = ANY(%s) AND completed_at IS NULL"
 
 
 class TaskExecutorBroker(Broker):
@@ -58,7 +58,9 @@ class TaskExecutorBroker(Broker):
         middleware: list[Middleware] | None = None,
         results: bool = True,
     ) -> None:
-        self._links = Links(worker or os.environ.get("TASK_EXECUTOR_ACTORS") or DEFAULT_WORKER, self._described)
+        self._links = Links(
+            worker or os.environ.get("TASK_EXECUTOR_ACTORS") or DEFAULT_WORKER, partial(described, self)
+        )
         self._after = threading.local()  # `hand`: the message whose after_process_message runs on this thread
         self._transaction: ContextVar[Execute | None] = ContextVar("transaction", default=None)
         self._joining: Callable[[], AbstractContextManager[Any]] | None = None
@@ -222,14 +224,14 @@ class TaskExecutorBroker(Broker):
             enqueue(execute, job)
             return
         try:
-            self.sender.send([job])
+            self.sender.send(job)
         except UnknownActorError as error:
             try:
                 self._links.declare()
             except BrokerConnectionError:
                 message = f"{error}: start a process with the actor first, or a worker that listens on this host"
                 raise UnknownActorError(message) from error
-            self.sender.send([job])
+            self.sender.send(job)
 
     def _register_before_a_transaction_fails(self, job: Job) -> None:
         """Register the actors of this process unless it has: an unknown endpoint would abort the transaction."""
@@ -237,30 +239,6 @@ class TaskExecutorBroker(Broker):
             self._has_tried = True
             with suppress(BrokerConnectionError):  # actors may be registered by other processes
                 self._links.declare()
-
-    def _described(self) -> list[dict[str, Any]]:
-        """Return the actors of this process with the options that the service reads."""
-        return [
-            {
-                "name": actor.actor_name,
-                "queue": actor.queue_name,
-                "options": {"priority": priority_of(actor.priority), **_read_options(self, actor)},
-            }
-            for actor in [*self.actors.values()]
-        ]
-
-
-def _read_options(broker: Broker, actor: Any) -> dict[str, Any]:
-    """Return time limit and bounds of an actor; the limit of the middleware is that of actors without one."""
-    default = next((each.time_limit for each in broker.middleware if hasattr(each, "time_limit")), None)
-    limit = actor.options.get("time_limit", default)
-    given: dict[str, Any] = {"time_limit": limit if isinstance(limit, (int, float)) else None}
-    if (soft := actor.options.get("soft_time_limit_ms")) is not None:
-        given["soft_timeout_ms"] = soft
-    for name in ("cron", "max_lost", "timezone"):
-        if (value := actor.options.get(name)) is not None:
-            given[name] = value
-    return given
 
 
 def _is_same(hand: MessageInHand, message: Any) -> bool:

@@ -3,24 +3,22 @@
 import logging
 import os
 import queue
-import random
 import socket
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from dramatiq.errors import BrokerConnectionError, DecodeError
 
 from task_executor_dramatiq.frames import PROTOCOL, FrameReader, encode
 from task_executor_dramatiq.in_hand import MessageInHand
+from task_executor_dramatiq.worker_sockets import WorkerSockets
 
 log = logging.getLogger("task_executor_dramatiq")
 
-CONNECT_SECONDS = 5.0
 WELCOME_SECONDS = 30.0
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
 MAX_UNSENT = 10_000
@@ -37,16 +35,14 @@ class Links:
 
     def __init__(self, address: str, actors: Callable[[], list[dict[str, Any]]]) -> None:
         """Take a function that returns the actors of this process."""
-        self.address = Path(address.removeprefix("unix:"))
+        self._sockets = WorkerSockets(address)
         self.session_id = uuid.uuid4().hex
         self.threads = 1
-        self.prefetch = 0  # as a user has set it; 0: as many messages as threads allow
+        self.prefetch = 0  # as a user has set it; 0: by the number of threads
         self.endpoints: dict[str, str] = {}
         self.generation = 0
         self._actors = actors
         self._socket: socket.socket | None = None
-        self._avoided: Path | None = None
-        self._at: Path | None = None
         self._inboxes: dict[str, Inbox] = {}
         self._rooms: dict[str, int] = {}
         self._held: dict[tuple[str, int], MessageInHand] = {}
@@ -72,7 +68,7 @@ class Links:
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
         if not self._welcomed.wait(WELCOME_SECONDS):
-            raise BrokerConnectionError(f"the worker at {self._at} does not answer")
+            raise BrokerConnectionError(f"the worker at {self._sockets.at} does not answer")
 
     def _begin_in_this_process(self) -> None:
         """Forget the connection of a parent process: a fork copies this object without its thread."""
@@ -81,7 +77,7 @@ class Links:
         self._welcomed.clear()
 
     def declare(self) -> None:
-        """Register the actors of this process again, because there is another one; waits for the answer."""
+        """Register the actors of this process again, because there is another actor; waits for the answer."""
         self.open()
         with self._lock:
             self._welcomed.clear()
@@ -89,7 +85,7 @@ class Links:
         self._welcomed.wait(WELCOME_SECONDS)
 
     def set_room(self, queue_name: str, places: int) -> Inbox:
-        """Take at most so many messages of a queue; returns where they arrive."""
+        """Take at most `places` messages of a queue; returns where they arrive."""
         with self._lock:
             self._rooms[queue_name] = places
             inbox = self._inboxes.setdefault(queue_name, Inbox())
@@ -132,7 +128,7 @@ class Links:
 
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
-        if self._avoided is not None and not self._held and self._socket is not None:
+        if self._sockets.avoided is not None and not self._held and self._socket is not None:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _run(self) -> None:
@@ -177,35 +173,13 @@ class Links:
 
     def _connect(self) -> None:
         """Connect to any worker; raises BrokerConnectionError."""
-        for path in self._paths():
-            connection = socket.socket(socket.AF_UNIX)
-            connection.settimeout(CONNECT_SECONDS)
-            try:
-                connection.connect(str(path))
-            except OSError:
-                connection.close()
-                continue
-            connection.settimeout(None)
-            self._socket, self._at, self._avoided = connection, path, None
-            self.generation += 1
-            self._write(self._hello())
-            for name, places in self._rooms.items():
-                self._write(encode("ROOM", queue=name, places=places))
-            while self._unsent and self._write(self._unsent[0]):
-                self._unsent.popleft()
-            return
-        raise BrokerConnectionError(
-            f"no worker listens in {self.address}: start a worker of Task Executor on this host with "
-            f"TE_ACTORS_LISTEN={self.address}, or give the broker the directory of its sockets, worker='unix:/…'"
-        )
-
-    def _paths(self) -> list[Path]:
-        """Return the sockets of all workers, the last one first, and one that drains not at all."""
-        if self.address.is_socket():
-            return [self.address]
-        paths = [path for path in self.address.glob("*.sock") if path != self._avoided]
-        random.shuffle(paths)  # spreads the processes
-        return sorted(paths, key=lambda path: path != self._at)
+        self._socket = self._sockets.connect()
+        self.generation += 1
+        self._write(self._hello())
+        for name, places in self._rooms.items():
+            self._write(encode("ROOM", queue=name, places=places))
+        while self._unsent and self._write(self._unsent[0]):
+            self._unsent.popleft()
 
     def _hello(self) -> bytes:
         return encode(
@@ -246,9 +220,9 @@ class Links:
             case "WRITTEN" if not frame["is_written"]:
                 log.warning("the outcome of execution %s, attempt %s, came too late and changes nothing", *_key(frame))
             case "DRAIN":
-                log.info("the worker at %s stops", self._at)
+                log.info("the worker at %s stops", self._sockets.at)
                 with self._lock:
-                    self._avoided = self._at
+                    self._sockets.avoided = self._sockets.at
                     self._leave_draining()
 
     def _stop(self, kind: str, message: MessageInHand | None) -> None:

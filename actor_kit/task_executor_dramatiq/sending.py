@@ -3,15 +3,14 @@
 import http.client
 import json
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from dramatiq.errors import BrokerConnectionError, BrokerError
 
 from task_executor_dramatiq.messages import Job
 
-MAX_BATCH = 1_000
 TIMEOUT_SECONDS = 30.0
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 TE404 = "TE404"
@@ -31,34 +30,17 @@ class UnknownActorError(SendError):
     """No process has registered the actor yet."""
 
 
-class Sender(Protocol):
-    """Way to the service."""
-
-    def send(self, jobs: Sequence[Job]) -> None:
-        """Create jobs; raises SendError, UnknownActorError or BrokerConnectionError. A job that exists stays."""
-
-    def close(self) -> None:
-        """Close the connections of this thread."""
-
-
 class HttpSender:
-    """Sends by `POST /jobs`, or `POST /jobs/batch` for several; a connection for each thread."""
+    """Sends by `POST /jobs`; a connection for each thread."""
 
     def __init__(self, url: str, key: str | None) -> None:
         self._url = urlsplit(url)
         self._key = key
         self._local = threading.local()
 
-    def send(self, jobs: Sequence[Job]) -> None:
-        if len(jobs) == 1:
-            self.ask("POST", "/jobs", _body_of(jobs[0]))
-            return
-        for begin in range(0, len(jobs), MAX_BATCH):
-            part = jobs[begin : begin + MAX_BATCH]
-            answer = self.ask("POST", "/jobs/batch", {"jobs": [_body_of(job) for job in part]})
-            for result in answer.get("results", ()):
-                if error := result.get("error"):
-                    raise _refusal(error.get("code"), error.get("message"))
+    def send(self, job: Job) -> None:
+        """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
+        self.ask("POST", "/jobs", _body_of(job))
 
     def ask(
         self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None, *, patience: float = 0.0
@@ -102,9 +84,9 @@ class PostgresSender:
         self._connect = _driver()
         self._local = threading.local()
 
-    def send(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self.run(lambda execute, job=job: enqueue(execute, job))  # type: ignore[misc]
+    def send(self, job: Job) -> None:
+        """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
+        self.run(lambda execute: enqueue(execute, job))
 
     def run(self, work: Callable[[Execute], Any]) -> Any:
         """Run statements; once more on a new connection if the connection broke."""

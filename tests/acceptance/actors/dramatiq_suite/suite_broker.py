@@ -1,16 +1,12 @@
 """Broker for Dramatiq's tests: TaskExecutorBroker with the parts of StubBroker that only tests use."""
 
-import time
 from collections import defaultdict
 from typing import Any
 
-from dramatiq.errors import QueueJoinTimeout, QueueNotFound
 from dramatiq.middleware import Middleware
 from task_executor_dramatiq import TaskExecutorBroker
 from task_executor_dramatiq.messages import endpoint_name
 
-PAUSE_SECONDS = 0.01
-UNFINISHED = "SELECT count(*) FROM executions WHERE endpoint = ANY(%s) AND completed_at IS NULL"
 # Left messages of a test, which must not reach the next one: no request of users.
 CANCEL = """
     WITH gone AS (UPDATE executions SET status = 'CANCELLED', completed_at = now()
@@ -48,31 +44,18 @@ class SuiteBroker(TaskExecutorBroker):
         return self._letters.by_queue
 
     def join(self, queue_name: str, *, timeout: int | None = None, fail_fast: bool | None = None) -> None:
-        if queue_name not in self.queues:
-            raise QueueNotFound(queue_name)
-        until = None if timeout is None else time.monotonic() + timeout / 1000
-        while self.count(queue_name):
-            if until is not None and time.monotonic() >= until:
-                raise QueueJoinTimeout(queue_name)
-            time.sleep(PAUSE_SECONDS)
+        super().join(queue_name, timeout=timeout)
         if self.fail_fast_default if fail_fast is None else fail_fast:
             for message in self._letters.by_queue[queue_name]:
                 raise (message.kept_exception or Exception("Message failed with unknown error")) from None
 
-    def count(self, queue_name: str) -> int:
-        """Return the number of unfinished messages of a queue."""
-        return self._ask(UNFINISHED, queue_name)[0]
-
     def flush(self, queue_name: str) -> None:
-        self._ask(CANCEL, queue_name)
+        actors = [actor for actor in self.actors.values() if actor.queue_name == queue_name]
+        names = [endpoint_name(actor.actor_name) for actor in actors]
+        self.sender.run(lambda execute: execute(CANCEL, (names,)))
 
     def flush_all(self) -> None:
         for queue_name in self.queues:
             self.flush(queue_name)
         for letters in self._letters.by_queue.values():
             letters.clear()
-
-    def _ask(self, sql: str, queue_name: str) -> Any:
-        actors = [actor for actor in self.actors.values() if actor.queue_name == queue_name]
-        names = [endpoint_name(actor.actor_name) for actor in actors]
-        return self.sender.run(lambda execute: execute(sql, (names,)))
