@@ -2,17 +2,39 @@
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 PROTOCOL = 1
+MAX_FRAME_BYTES = 64 * 1024 * 1024  # a worker refuses a longer frame
 _LENGTH = struct.Struct("!I")
+MessageKey = tuple[str, int]
+"""Execution and attempt."""
 
 
 def encode(kind: str, **fields: Any) -> bytes:
     """Return the bytes of a frame."""
     body = json.dumps({"kind": kind, **fields}, separators=(",", ":")).encode(errors="surrogatepass")
     return _LENGTH.pack(len(body)) + body
+
+
+def encode_outcome(kind: str, key: MessageKey, **fields: Any) -> bytes:
+    """Return the bytes of the outcome of a message; an outcome that is too large to send becomes a FAILED."""
+    frame = encode(kind, **named(key), **fields)
+    if len(frame) <= MAX_FRAME_BYTES:
+        return frame
+    message = f"the outcome has {len(frame)} bytes; at most {MAX_FRAME_BYTES} can be sent"
+    return encode("FAILED", **named(key), error={"type": "RESULT_TOO_LARGE", "message": message})
+
+
+def key_of(frame: Mapping[str, Any]) -> MessageKey:
+    """Return the execution and the attempt of a frame about a message."""
+    return frame["execution"], frame["attempt"]
+
+
+def named(key: MessageKey) -> dict[str, Any]:
+    """Return the fields of a frame that name its message."""
+    return {"execution": key[0], "attempt": key[1]}
 
 
 class FrameReader:

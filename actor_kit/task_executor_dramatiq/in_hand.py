@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dramatiq.broker import MessageProxy
 from dramatiq.middleware.threading import Interrupt, raise_thread_exception
 
+from task_executor_dramatiq.frames import key_of
 from task_executor_dramatiq.messages import Job, message_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class MessageInHand(MessageProxy):
     def __init__(self, frame: Mapping[str, Any], links: "Links", generation: int) -> None:
         """Raise DecodeError for an undecodable message."""
         super().__init__(message_of(frame))
-        self.key = (frame["execution"], frame["attempt"])
+        self.key = key_of(frame)
         self.generation = generation
         self.again_ms: int | None = None
         self.then: list[Job] = []

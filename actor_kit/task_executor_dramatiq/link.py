@@ -9,11 +9,12 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from dramatiq.errors import BrokerConnectionError, DecodeError
 
-from task_executor_dramatiq.frames import PROTOCOL, FrameReader, encode
+from task_executor_dramatiq.frames import PROTOCOL, FrameReader, MessageKey, encode, encode_outcome, key_of, named
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.worker_sockets import WorkerSockets
 
@@ -45,13 +46,14 @@ class Links:
         self._socket: socket.socket | None = None
         self._inboxes: dict[str, Inbox] = {}
         self._rooms: dict[str, int] = {}
-        self._held: dict[tuple[str, int], MessageInHand] = {}
+        self._held: dict[MessageKey, MessageInHand] = {}
         self._unsent = deque[bytes](maxlen=MAX_UNSENT)
         self._lock = threading.RLock()  # of the socket for writing, and of all above
         self._welcomed = threading.Event()
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._process_id = 0
+        self._pause_seconds = MIN_PAUSE_SECONDS
 
     @property
     def is_open(self) -> bool:
@@ -94,15 +96,13 @@ class Links:
 
     def send_of(self, message: MessageInHand, kind: str, **fields: Any) -> None:
         """Send a frame about a message on the connection that brought it; nothing if that is gone."""
-        execution, attempt = message.key
         with self._lock:
             if message.generation == self.generation:
-                self._write(encode(kind, execution=execution, attempt=attempt, **fields))
+                self._write(encode(kind, **named(message.key), **fields))
 
     def send_outcome(self, message: MessageInHand, kind: str, **fields: Any) -> None:
         """Send the outcome of a message, on a later connection if there is none now."""
-        execution, attempt = message.key
-        frame = encode(kind, execution=execution, attempt=attempt, **fields)
+        frame = encode_outcome(kind, message.key, **fields)
         with self._lock:
             self._held.pop(message.key, None)
             if not self._write(frame):
@@ -123,6 +123,8 @@ class Links:
             self.give_back(message)
         with self._lock:
             if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)  # ends the read of the other thread; a close alone does not
                 self._socket.close()
                 self._socket = None
 
@@ -132,20 +134,17 @@ class Links:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _run(self) -> None:
-        """Read frames, and connect again, until closed."""
-        pause = MIN_PAUSE_SECONDS
+        """Read frames, and connect again, until closed; the pauses grow until a worker welcomes the process."""
         while not self._is_closed:
-            if self._socket is None:
-                try:
-                    with self._lock:
+            try:
+                with self._lock:
+                    if self._socket is None:
                         self._connect()
-                except BrokerConnectionError as error:
-                    log.warning("%s; trying again", error)
-                    time.sleep(pause)
-                    pause = min(2 * pause, MAX_PAUSE_SECONDS)
-                    continue
-                pause = MIN_PAUSE_SECONDS
-            self._read(self._socket)
+                self._read(self._socket)
+            except BrokerConnectionError as error:
+                log.warning("%s; trying again", error)
+            time.sleep(self._pause_seconds)
+            self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
 
     def _read(self, connection: socket.socket | None) -> None:
         reader = FrameReader()
@@ -211,14 +210,17 @@ class Links:
                 self.endpoints = dict(frame["endpoints"])
                 for actor, reason in frame["refused"].items():
                     log.error("actor %s cannot run: %s", actor, reason)
+                self._pause_seconds = MIN_PAUSE_SECONDS
                 self._welcomed.set()
             case "REFUSED":
                 log.error("the worker refuses this process: %s", frame["reason"])
                 raise OSError(frame["reason"])
             case "DROP" | "ABORT" as kind:
-                self._stop(kind, self._held.get(_key(frame)))
+                self._stop(kind, self._held.get(key_of(frame)))
             case "WRITTEN" if not frame["is_written"]:
-                log.warning("the outcome of execution %s, attempt %s, came too late and changes nothing", *_key(frame))
+                log.warning(
+                    "the outcome of execution %s, attempt %s, came too late and changes nothing", *key_of(frame)
+                )
             case "DRAIN":
                 log.info("the worker at %s stops", self._sockets.at)
                 with self._lock:
@@ -240,9 +242,8 @@ class Links:
         except DecodeError as error:
             log.warning("cannot decode the message of execution %s: %s", frame["execution"], error)
             failed = {"type": "dramatiq.errors.DecodeError", "message": str(error)}
-            execution, attempt = _key(frame)
             with self._lock:
-                self._write(encode("FAILED", execution=execution, attempt=attempt, error=failed))
+                self._write(encode("FAILED", **named(key_of(frame)), error=failed))
             return
         with self._lock:
             self._held[message.key] = message
@@ -251,7 +252,3 @@ class Links:
             self.give_back(message)
         else:
             inbox.put(message)
-
-
-def _key(frame: Mapping[str, Any]) -> tuple[str, int]:
-    return frame["execution"], frame["attempt"]

@@ -36,6 +36,7 @@ def test_frames_are_read_whatever_pieces_they_come_in() -> None:
 def test_both_sides_write_the_same_frames() -> None:
     ours, theirs = encode(FrameKind.ROOM, queue="q", places=2), kit_frames.encode("ROOM", queue="q", places=2)
     assert ours == theirs
+    assert kit_frames.MAX_FRAME_BYTES == MAX_FRAME_BYTES
     assert list(kit_frames.FrameReader().feed(ours + theirs)) == [*FrameReader().feed(ours + theirs)]
 
 
