@@ -21,6 +21,14 @@ REFERS = {
     "secret": "secret_refs @> jsonb_build_array(CAST(:name AS TEXT))",
 }
 """Conditions on `endpoint_versions` by the noun of a named table."""
+IS_CALLBACK = """(callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
+               OR callbacks->>'on_attempt_failed' = :name)"""
+IN_NODES = """(spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint', CAST(:name AS TEXT)))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate',
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))"""
+"""Conditions on endpoints that name another endpoint: as a callback, or in the nodes of a workflow."""
 _OF_VERSIONS = """
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
     found AS (
@@ -57,16 +65,11 @@ OF_ENDPOINT = statement(
         WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {shown})
       UNION
       (SELECT 'endpoint', name FROM endpoints
-        WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
-               OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {shown})
+        WHERE {is_callback} AND deleted_at IS NULL LIMIT {shown})
       UNION
       (SELECT 'endpoint', name FROM endpoints
         WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL AND name <> :name
-          AND (spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint', CAST(:name AS TEXT)))
-               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
-                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
-               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate',
-                    jsonb_build_object('endpoint', CAST(:name AS TEXT))))) LIMIT {shown})
+          AND {in_nodes} LIMIT {shown})
       UNION
       (SELECT 'notification rule', name FROM notification_rules
         WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown})
@@ -89,6 +92,8 @@ OF_ENDPOINT = statement(
     waits=WAITS,
     runs=RUNS,
     may_start=MAY_START,
+    is_callback=IS_CALLBACK,
+    in_nodes=IN_NODES,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.catalog.dependents import REFERS, RUNS, WAITS
+from app.catalog.dependents import IN_NODES, IS_CALLBACK, REFERS, RUNS, WAITS
 from app.catalog.endpoints import versions
 from app.catalog.named_table import NamedTable
 from app.catalog.routing import matches
@@ -36,31 +36,29 @@ class UseKind(StrEnum):
 OF_ENDPOINT_KINDS = tuple(kind for kind in UseKind if kind is not UseKind.ENDPOINT)
 OF_VALUE_KINDS = (UseKind.ENDPOINT, UseKind.SCHEDULE, UseKind.WAITING_EXECUTION, UseKind.RUNNING_EXECUTION)
 
-_LIMITS = {"most": MAX_COUNTED + 1, "endpoints": MAX_ENDPOINTS + 1, "examples": MAX_EXAMPLES}
+_COUNTED = f"""numbered AS (
+      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
+             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
+    SELECT kind, id, title, n FROM numbered WHERE nth <= {MAX_EXAMPLES} ORDER BY kind, id"""  # noqa: S608 - a constant
+_LIMITS = {"most": MAX_COUNTED + 1, "endpoints": MAX_ENDPOINTS + 1, "counted": _COUNTED}
 # Each part has its own limit and no order, so that it stops after the first rows.
 DEFINITIONS = statement(
     "uses.definitions",
     """
     WITH found AS MATERIALIZED (
       (SELECT 'callback' AS kind, name AS id, CAST(NULL AS TEXT) AS title FROM endpoints
-        WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
-               OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {most})
+        WHERE {is_callback} AND deleted_at IS NULL LIMIT {most})
       UNION ALL
       (SELECT 'workflow_definition', name, NULL FROM endpoints
         WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL
-          AND (spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint', CAST(:name AS TEXT)))
-               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
-                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
-               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate',
-                    jsonb_build_object('endpoint', CAST(:name AS TEXT))))) LIMIT {most})
+          AND {in_nodes} LIMIT {most})
       UNION ALL
       (SELECT 'channel', name, NULL FROM notification_rules
         WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {most})),
-    numbered AS (
-      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
-             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
-    SELECT kind, id, title, n FROM numbered WHERE nth <= {examples} ORDER BY kind, id
+    {counted}
     """,
+    is_callback=IS_CALLBACK,
+    in_nodes=IN_NODES,
     **_LIMITS,
 )
 WORK = statement(
@@ -82,10 +80,7 @@ WORK = statement(
       UNION ALL
       (SELECT 'running_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
         WHERE endpoint = :name AND {runs} LIMIT {most})),
-    numbered AS (
-      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
-             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
-    SELECT kind, id, title, n FROM numbered WHERE nth <= {examples} ORDER BY kind, id
+    {counted}
     """,
     may_start=MAY_START,
     waits=WAITS,
@@ -149,10 +144,7 @@ _OF_VALUE = """
       (SELECT '', 'running_execution', NULL FROM runs GROUP BY endpoint HAVING count(*) >= {most} LIMIT 1)
       UNION ALL
       (SELECT '', 'endpoint', NULL FROM n HAVING count(*) >= {endpoints})),
-    numbered AS (
-      SELECT kind, id, title, count(*) OVER (PARTITION BY kind) AS n,
-             row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
-    SELECT kind, id, title, n FROM numbered WHERE nth <= {examples} ORDER BY kind, id
+    {counted}
     """
 
 
