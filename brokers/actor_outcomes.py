@@ -11,7 +11,7 @@ from app.queue.jobs.following_jobs import Placing, complete_with_jobs
 from brokers.inbox import Inboxes
 from brokers.unwritten import Batch
 
-SOON_MS = 1_000  # an idle consumer finds later executions by its polls; earlier ones would be late
+SOON_MS = 1_000  # the next poll of an idle consumer would be late for executions that are due within this time
 
 
 class ActorOutcomes:
@@ -26,8 +26,8 @@ class ActorOutcomes:
     def complete(self, batch: Batch[Completion]) -> set[str]:
         """Write the completions with jobs, each in a transaction; return the ids of the executions that changed.
 
-        A completion whose jobs no endpoint takes becomes a failure without jobs, and is written with the other ones.
-        Raises the errors of the database; a repeated call finds what an earlier call has written.
+        If no endpoint takes its jobs, a completion becomes a failure without jobs, for the caller to write. Raises the
+        errors of the database; a repeated call finds the completions that an earlier call has written.
         """
         effective = set[str]()
         for place, completion in enumerate(batch.items):

@@ -121,7 +121,7 @@ class Outcomes:
             self._outbox.submit(ends)
 
     def complete(self, batch: Batch[Completion]) -> None:
-        """Write the completions of attempts; count, trace and pass on those that are written."""
+        """Write the completions of attempts; count, trace and pass on the written completions."""
         if batch.failures >= TRIES_WHOLE:
             self._drop_lost(batch)
         asked_at = time.monotonic()

@@ -34,10 +34,10 @@ class TaskExecutorBroker(Broker):
     """Broker whose messages are executions of Task Executor.
 
     Args:
-        url: Where messages are sent to: `postgresql://…` (by te_enqueue), or `http://…` of the API.
+        url: Target of sent messages: `postgresql://…` (by te_enqueue), or `http://…` of the API.
         key: API key, if `url` is of the API.
-        worker: Where processes take messages from: `unix:` and the directory of the sockets of the workers on this
-            host. Default: the variable TASK_EXECUTOR_ACTORS, else unix:/run/task-executor/actors.
+        worker: Source of received messages: `unix:` and the directory of the sockets of the workers on this host.
+            Default: the variable TASK_EXECUTOR_ACTORS, else unix:/run/task-executor/actors.
         api: URL of the API and its key, to read results and to abort, if `url` is of a database whose tables this
             role cannot read.
         middleware: As of any broker; None for Dramatiq's own.

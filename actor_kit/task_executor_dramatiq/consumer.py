@@ -47,7 +47,7 @@ class ActorConsumer(Consumer):
             self._links.give_back(message)
 
     def close(self) -> None:
-        """Take no more messages, and give back those that no thread has begun."""
+        """Take no more messages, and give back messages that no thread has begun."""
         self._links.set_room(self._queue_name, 0)
         while True:
             try:

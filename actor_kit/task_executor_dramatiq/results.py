@@ -31,7 +31,7 @@ class ExecutionsBackend(ResultBackend):
     """Backend of the results of executions.
 
     A result is stored in the transaction that ends the execution, at most 256 KiB, for as long as the service keeps
-    it: `result_ttl` has no effect. The exception of a failed actor is that of its execution.
+    it: `result_ttl` has no effect. The exception of a failed actor is the error of its execution.
     """
 
     def __init__(self, broker: "TaskExecutorBroker", **options: Any) -> None:

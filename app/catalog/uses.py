@@ -17,7 +17,7 @@ from app.kernel.sql import NamedStatement, statement
 from schema.tables.workflows import MAY_START
 
 MAX_COUNTED = 1_000  # uses of each kind, and executions of each endpoint that are read
-MAX_ENDPOINTS = 100  # endpoints whose jobs and executions are read for a named value
+MAX_ENDPOINTS = 100  # endpoints of a named value that are read with their jobs and executions
 MAX_EXAMPLES = 5
 
 
@@ -107,7 +107,7 @@ RULES = statement(
     most=MAX_COUNTED + 1,
 )
 
-# The last parts of `found` name the kinds whose rows were not all read.
+# The last parts of `found` name the kinds with rows that were not read.
 _OF_VALUE = """
     WITH v AS MATERIALIZED (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
     n AS MATERIALIZED (SELECT DISTINCT endpoint FROM v ORDER BY endpoint LIMIT {endpoints}),

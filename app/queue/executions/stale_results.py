@@ -1,4 +1,4 @@
-"""Stale results: a worker whose late result was refused says so, once, in the history of the execution."""
+"""Stale results: each late result that was refused is an event in the history of its execution."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.completion import Completion
 
-# No change of state: the event has the state in which the result found the execution. Its id is made from the id of the
+# The event repeats the state of the execution, which the result did not change. Its id is made from the id of the
 # attempt, so a repeated statement writes nothing.
 NOTE = statement(
     "executions.note_stale_results",

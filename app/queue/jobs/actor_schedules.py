@@ -33,7 +33,7 @@ CHAIN = statement(
 
 
 class _Chain(NamedTuple):
-    """Jobs of one schedule: the key of its next job, and the ids of the live or paused ones."""
+    """Jobs of one schedule: the key of its next job, and the ids of its live or paused jobs."""
 
     next_key: str
     live: list[str]

@@ -1,4 +1,4 @@
-"""Completions with jobs: what an attempt enqueues at its end exists if and only if its completion is written."""
+"""Completions with jobs: the jobs that an attempt enqueues at its end exist if and only if it is completed."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -67,7 +67,7 @@ def _create(connection: Connection, jobs: Sequence[FollowingJob], placing: Placi
             endpoint=job.endpoint,
             trigger=Trigger.IMMEDIATE if job.delay_ms is None else Trigger.DELAYED,
             input=job.input,
-            name=job.idempotency_key,  # the id of the message, by which its sender finds the job
+            name=job.idempotency_key,  # the id of the message: its sender finds the job by it
             idempotency_key=job.idempotency_key,
             delay_ms=job.delay_ms,
             priority=job.priority,
