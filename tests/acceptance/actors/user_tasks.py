@@ -71,7 +71,7 @@ def fail_with_result() -> None:
 
 @dramatiq.actor
 def hold(word: str) -> None:
-    """Run until the file named by `word` exists; in Python code, since an abort does not interrupt a system call."""
+    """Poll until the file named by `word` exists: an abort interrupts Python code, but no wait in a system call."""
     write("hold", word)
     while not Path(word).exists():
         time.sleep(0.01)
