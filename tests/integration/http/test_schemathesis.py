@@ -4,6 +4,8 @@ Checks: no 5xx, no undocumented answer, no invalid request accepted, no data wit
 the operations, at random.
 """
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -30,6 +32,7 @@ OPERATIONS = [
 ]
 WITH_PATH = [(method, path) for method, path in OPERATIONS if "{" in path]
 
+NUMBERS = itertools.count()
 NAME = "thing"
 NAMED = {
     "/payload-specs": {"name": NAME, "schema": {}},
@@ -92,7 +95,7 @@ def add_resources(known: Api) -> dict[str, str]:
     """Return path parameters of existing resources; recreate resources that the previous operation deleted."""
     for path, body in NAMED.items():
         known.post(path, body)
-    job = created(known, one_shot(f"k-{len(known.get('/jobs', limit=200).json['items'])}"))
+    job = created(known, one_shot(f"k-{next(NUMBERS)}"))
     created(known, cron())
     open_breaker(known)
     job_parameters = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
@@ -101,7 +104,7 @@ def add_resources(known: Api) -> dict[str, str]:
     return (
         job_parameters
         | {"workflow_id": workflow, "node": "node"}
-        | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
+        | {"name": NAME, "version": "1", "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
         | {"redrive_id": known.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]}
         | {"operation_id": known.post("/bulk-operations", BULK).json["operation_id"]}
     )
@@ -142,6 +145,11 @@ def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Cal
 @each_case(("method", "path"), choice_of(OPERATIONS, 4))
 def test_generated_cases_match_the_document(method: str, path: str, schema: BaseSchema, call: Call) -> None:
     try_out(schema, method, path, count=20, call=call)
+
+
+def test_each_parameter_of_a_path_has_an_existing_resource(known: Api) -> None:
+    parameters = {name for _, path in WITH_PATH for name in re.findall(r"{(\w+)}", path)}
+    assert parameters <= add_resources(known).keys()
 
 
 @each_case(("method", "path"), choice_of(WITH_PATH, 3))
