@@ -3,7 +3,8 @@
 Rows created, or failed, after its start are not touched: an execution that fails again is not retried for ever.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -106,7 +107,7 @@ def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, be
         labels=wanted.labels,
         group=wanted.group,
         failed_after=wanted.failed_after,
-        failed_before=began_at if wanted.failed_before is None else min(wanted.failed_before, began_at),
+        failed_before=_earlier(wanted.failed_before, began_at),
     )
 
 
@@ -115,7 +116,7 @@ def schedules_of(action: BulkAction, wanted: BulkFilter, began_at: datetime) -> 
     return ScheduleSelection(
         status=OF_SCHEDULES[action],
         created_after=wanted.created_after,
-        created_before=began_at if wanted.created_before is None else min(wanted.created_before, began_at),
+        created_before=_earlier(wanted.created_before, began_at),
         job_id=wanted.job_id,
         endpoint=wanted.endpoint,
         name=wanted.name,
@@ -126,26 +127,16 @@ def schedules_of(action: BulkAction, wanted: BulkFilter, began_at: datetime) -> 
 
 def selection_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters, began_at: datetime) -> ExecutionFilter:
     """Return the filter of the executions of a bulk operation that began at an instant."""
-    return ExecutionFilter(
+    return replace(
+        wanted,
         statuses=_statuses_of(action, wanted, parameters),
-        endpoint=wanted.endpoint,
-        job_id=wanted.job_id,
-        queue=wanted.queue,
-        limit_key=wanted.limit_key,
-        worker_id=wanted.worker_id,
-        name=wanted.name,
-        labels=wanted.labels,
-        idempotency_key=wanted.idempotency_key,
-        idempotency_key_prefix=wanted.idempotency_key_prefix,
-        error_type=wanted.error_type,
-        uncertain=wanted.uncertain,
-        late_over_ms=wanted.late_over_ms,
-        created_after=wanted.created_after,
-        created_before=began_at if wanted.created_before is None else min(wanted.created_before, began_at),
-        scheduled_after=wanted.scheduled_after,
-        scheduled_before=wanted.scheduled_before,
+        created_before=_earlier(wanted.created_before, began_at),
         ended_before=began_at if action is BulkAction.RETRY else None,
     )
+
+
+def _earlier(given: datetime | None, began_at: datetime) -> datetime:
+    return began_at if given is None else min(given, began_at)
 
 
 def moved_to(parameters: Parameters, began_at: datetime) -> NewDueTime:
@@ -157,7 +148,7 @@ def moved_to(parameters: Parameters, began_at: datetime) -> NewDueTime:
     return NewDueTime(run_at, delay, spread)
 
 
-def _statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
+def _statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> Collection[ExecutionStatus]:
     """Return the states of the wanted executions: by default not RUNNING, except for a cancellation, nor CANCELLED."""
     if wanted.statuses:
         return wanted.statuses

@@ -12,6 +12,7 @@ from app.kernel.formats import duration_ms, show_duration
 from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
 from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.reading.execution_filter import ExecutionFilter
 from schema import tables
 from schema.states import CANCELLABLE, BulkAction, ExecutionStatus, JobStatus
 
@@ -35,26 +36,12 @@ FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkFilter:
-    """Filter of a bulk operation as requested; None applies no filter, no statuses are the default ones."""
+class BulkFilter(ExecutionFilter):
+    """Filter of a bulk operation as requested; no statuses are the default ones.
 
-    statuses: tuple[ExecutionStatus, ...] = ()
-    endpoint: str | None = None
-    queue: str | None = None
-    limit_key: str | None = None
-    job_id: str | None = None
-    name: str | None = None
-    labels: dict[str, str] | None = None
-    idempotency_key: str | None = None
-    idempotency_key_prefix: str | None = None
-    worker_id: str | None = None
-    uncertain: bool | None = None
-    late_over_ms: int | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    scheduled_after: datetime | None = None
-    scheduled_before: datetime | None = None
-    error_type: str | None = None
+    `archive` alone has a group and times of failures: they filter dead letters.
+    """
+
     group: str | None = None
     failed_after: datetime | None = None
     failed_before: datetime | None = None
