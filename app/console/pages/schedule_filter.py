@@ -7,7 +7,7 @@ from marshmallow import ValidationError
 from app.console.http.forms import Fields, query, refuse
 from app.console.http.page_rendering import now
 from app.console.views.text_by_name import TextByName
-from app.features.simulate.schemas import FIRST_DAY, LAST_DAY
+from app.features.simulate.day_schemas import FIRST_DAY, LAST_DAY
 from app.kernel.formats import marshmallow_faults
 from app.queue.jobs.job_list import JobFilter
 from app.schedule.day import Day

@@ -11,7 +11,7 @@ from app.console.pages.job_form import as_utc
 from app.console.pages.schedule_filter import given_filter, schedule_filter
 from app.console.views.text_by_name import TextByName
 from app.features.simulate.api import simulate_in, subjects_of
-from app.features.simulate.schemas import SimulationQuestionSchema
+from app.features.simulate.simulation_schemas import SimulationQuestionSchema
 from app.kernel.formats import marshmallow_faults
 from app.web.services import services
 from schema.states import CatchUp, Overlap

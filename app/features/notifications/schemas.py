@@ -10,8 +10,7 @@ from app.features.notifications.pacing import Wait
 from app.features.notifications.rules import DAYS, EVENTS, TRAITS
 from app.kernel.config import ROUTE_PATTERN
 from app.kernel.suggestions import did_you_mean
-from app.schedule import zones
-from app.web.http.request_fields import Body, Instant, Name
+from app.web.http.request_fields import Body, Instant, Name, check_zone
 from app.web.jobs.labels import LabelCondition
 from schema.states import NotificationEvent, Severity
 
@@ -30,11 +29,6 @@ def _pattern(of: str) -> fields.String:
         validate=FullMatch(ROUTE_PATTERN, error=_PATTERN),
         metadata={"description": described, "example": "billing-*"},
     )
-
-
-def _time_zone(name: str) -> None:
-    if message := zones.fault_of(name):
-        raise ValidationError(message)
 
 
 class _RuleEvent(fields.Enum[NotificationEvent]):
@@ -63,7 +57,7 @@ QuietHoursSchema = Body.from_dict(
             metadata={"example": ["mon", "tue"], "description": "days on which they begin; default: every day"},
         ),
         "timezone": TextInOrder(
-            required=True, validate=[validate.Length(1, 64), _time_zone], metadata={"example": "Europe/Berlin"}
+            required=True, validate=[validate.Length(1, 64), check_zone], metadata={"example": "Europe/Berlin"}
         ),
     },
     name="QuietHoursSchema",

@@ -1,19 +1,13 @@
 """/schedules: forecasts of the starts of repeating jobs."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app.features.simulate.day_schemas import DayQuery, ScheduleDaySchema
 from app.features.simulate.forecast import Forecast, Subject, forecast, stored_subject, subject_of
 from app.features.simulate.schedule_day import MAX_BUSIEST, BusyMinute, ChangedClock, DaySchedule, ScheduleDay, day_of
-from app.features.simulate.schemas import (
-    MAX_SIMULATED,
-    DayQuery,
-    ScheduleDaySchema,
-    SimulationQuestionSchema,
-    SimulationSchema,
-)
 from app.features.simulate.simulation import SimulatedPeriod
+from app.features.simulate.simulation_schemas import MAX_SIMULATED, SimulationQuestionSchema, SimulationSchema
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import Detail, InvalidCronError
@@ -65,9 +59,6 @@ def simulate(body: dict[str, Any]) -> dict[str, Any]:
 
 def simulate_in(body: dict[str, Any], subjects: list[Subject]) -> Forecast:
     """Simulate schedules by the period and the rules of a request."""
-    changes = {name: body[name] for name in ("catch_up", "max_catch_up", "overlap") if body.get(name) is not None}
-    if "catch_up" in changes:
-        changes.setdefault("max_catch_up", None)
     start, outage = _start(body), body.get("outage")
     period = SimulatedPeriod(
         start,
@@ -76,13 +67,8 @@ def simulate_in(body: dict[str, Any], subjects: list[Subject]) -> Forecast:
         timedelta(milliseconds=body["takes"]),
         timedelta(seconds=services().settings.misfire_grace_seconds),
     )
-    changed = [
-        # At a given start, earlier ticks have been started.
-        each._replace(
-            timetable=replace(each.timetable, **changes), next_tick=None if body.get("start") else each.next_tick
-        )
-        for each in subjects
-    ]
+    rules = [body.get(name) for name in ("catch_up", "max_catch_up", "overlap")]
+    changed = [each.under(*rules, start_given=body.get("start") is not None) for each in subjects]
     return forecast(changed, period, seconds=MAX_SECONDS)
 
 

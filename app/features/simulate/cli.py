@@ -1,7 +1,6 @@
 """`flask simulate`: forecast of the executions of repeating jobs, hour by hour, with an optional outage."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -77,14 +76,8 @@ def command(
         raise click.UsageError("use only one of --job, --cron and --every")
     grace = timedelta(seconds=services().settings.misfire_grace_seconds)
     period = SimulatedPeriod(begin, begin + length, outage, takes, grace)
-    changes: dict[str, Any] = {} if catch_up is None else {"catch_up": catch_up, "max_catch_up": max_catch_up}
-    changes |= {} if overlap is None else {"overlap": overlap}
     subjects = [_asked(begin, cron, timezone, every)] if cron or every else _stored(job_ids)
-    # At a given start, earlier ticks have been started.
-    subjects = [
-        each._replace(timetable=replace(each.timetable, **changes), next_tick=None if start else each.next_tick)
-        for each in subjects
-    ]
+    subjects = [each.under(catch_up, max_catch_up, overlap, start_given=start is not None) for each in subjects]
     with progress("jobs", len(subjects)) as advance:
         result = forecast(subjects, period, advance=advance)
     for subject, reason in result.left_out:

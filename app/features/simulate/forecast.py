@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from app.kernel.errors import TaskExecutorError
 from app.queue.jobs.active_schedules import ActiveSchedule
 from app.queue.jobs.job_model import Job
 from app.schedule.timetable import Timetable
-from schema.states import JobStatus
+from schema.states import CatchUp, JobStatus, Overlap
 
 MAX_SHOWN = 10
 
@@ -24,6 +24,20 @@ class Subject(NamedTuple):
     timetable: Timetable
     next_tick: datetime | None
     job_id: str | None = None
+
+    def under(
+        self, catch_up: CatchUp | None, max_catch_up: int | None, overlap: Overlap | None, *, start_given: bool
+    ) -> "Subject":
+        """Return the schedule under other rules; None keeps a rule, and `max_catch_up` belongs to `catch_up`.
+
+        At a given start of the simulation, earlier ticks have been started.
+        """
+        table = self.timetable
+        if catch_up is not None:
+            table = replace(table, catch_up=catch_up, max_catch_up=max_catch_up)
+        if overlap is not None:
+            table = replace(table, overlap=overlap)
+        return self._replace(timetable=table, next_tick=None if start_given else self.next_tick)
 
 
 def subject_of(schedule: ActiveSchedule) -> Subject:

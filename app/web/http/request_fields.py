@@ -11,6 +11,7 @@ from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import duration_ms, iso_duration_ms, rfc3339, show_duration
 from app.kernel.suggestions import StrictSchema
 from app.schedule.interval import parse_every
+from app.schedule.zones import fault_of
 from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_DELAY_MS, MAX_NAME, OWN_KEY_PREFIX
 from schema.states import CallbackEvent
 
@@ -78,6 +79,20 @@ class QueryInstant(Instant):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
         return super()._deserialize(str(value).replace(" ", "+"), attr, data, **kwargs)
+
+
+def check_zone(name: str) -> None:
+    """Refuse a name that is not in the IANA database."""
+    if message := fault_of(name):
+        raise ValidationError(message)
+
+
+class Zone(fields.String):
+    """Name of the IANA database."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        metadata = {"description": "an IANA time zone", "example": "Europe/Berlin", **kwargs.pop("metadata", {})}
+        super().__init__(validate=check_zone, metadata=metadata, **kwargs)
 
 
 class Every(fields.Field[int]):

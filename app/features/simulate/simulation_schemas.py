@@ -1,137 +1,17 @@
-"""Schemas of forecasts: the day of all schedules, and simulations."""
+"""Schemas of simulations."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.features.simulate.schedule_day import MAX_BUSIEST
-from app.schedule.zones import fault_of
-from app.web.http.request_fields import Body, Count, Delay, Every, Instant
-from app.web.jobs.labels import LabelSelector, labels_field
+from app.web.http.request_fields import Body, Delay, Every, Instant, Zone
+from app.web.jobs.labels import labels_field
 from schema.job_bounds import MAX_JOB_NAME, MAX_NAME
 from schema.states import CatchUp, Overlap
 
-MAX_LISTED, MAX_SIMULATED = 1000, 500  # schedules
+MAX_SIMULATED = 500  # schedules
 LONGEST = timedelta(days=7)
-FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2199, 12, 31)
-
-
-class Zone(fields.String):
-    """Name of the IANA database."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        metadata = {"description": "an IANA time zone", "example": "Europe/Berlin", **kwargs.pop("metadata", {})}
-        super().__init__(validate=_check_zone, metadata=metadata, **kwargs)
-
-
-def _check_zone(name: str) -> None:
-    if message := fault_of(name):
-        raise ValidationError(message)
-
-
-class DayQuery(Body):
-    date = fields.Date(
-        validate=validate.Range(FIRST_DAY, LAST_DAY),
-        metadata={"description": "today in the zone when absent", "example": "2026-03-29"},
-    )
-    zone = Zone(load_default="UTC")
-    endpoint = fields.String(validate=validate.Length(1, MAX_NAME))
-    name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": "Daily report"})
-    labels = LabelSelector()
-    limit = Count(
-        load_default=100,
-        validate=validate.Range(1, MAX_LISTED),
-        metadata={"description": "of `schedules`; the sums count all", "example": 100},
-    )
-
-
-class DayScheduleSchema(Schema):
-    """A schedule, and its starts on the day."""
-
-    job_id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
-    endpoint = fields.String(required=True)
-    starts = fields.Integer(required=True)
-    first_at = Instant(required=True, allow_none=True)
-    last_at = Instant(required=True, allow_none=True)
-    runs = fields.List(
-        fields.List(fields.Integer()),
-        required=True,
-        metadata={
-            "description": "minutes of the day with a start, as `[first, last, step]`",
-            "example": [[540, 1020, 60]],
-        },
-    )
-    is_estimate = fields.Boolean(
-        required=True,
-        metadata={"description": "fixed delay: as if executions took no time", "example": False},
-    )
-
-
-class BusyScheduleSchema(Schema):
-    job_id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
-    endpoint = fields.String(required=True)
-
-
-class BusyMinuteSchema(Schema):
-    """A minute in which several executions start."""
-
-    at = Instant(required=True)
-    starts = fields.Integer(required=True, metadata={"example": 88})
-    schedules = fields.List(
-        fields.Nested(BusyScheduleSchema),
-        required=True,
-        metadata={"description": f"up to {MAX_BUSIEST}, first those with the fewest starts on the day"},
-    )
-    more = fields.Integer(required=True, metadata={"description": "further schedules", "example": 78})
-
-
-class ClockChangeSchema(Schema):
-    """A clock change of the day, and its effect on the schedules of its zone."""
-
-    at = Instant(required=True)
-    zone = fields.String(required=True, metadata={"example": "Europe/Berlin"})
-    note = fields.String(
-        required=True,
-        metadata={"example": "Local times from 2026-03-29 02:00 to 2026-03-29 03:00 do not exist in Europe/Berlin."},
-    )
-    once = fields.Integer(required=True, metadata={"description": "schedules that run once for all these times"})
-    skipped = fields.Integer(
-        required=True, metadata={"description": "schedules of every hour, which pass over these times", "example": 0}
-    )
-    twice = fields.Integer(required=True, metadata={"description": "schedules that run both times", "example": 0})
-
-
-class ScheduleDaySchema(Schema):
-    """Starts of all active schedules on one day, by the timetables as they are now."""
-
-    date = fields.Date(required=True, metadata={"example": "2026-03-29"})
-    zone = fields.String(required=True, metadata={"example": "Europe/Berlin"})
-    start = Instant(required=True)
-    end = Instant(required=True)
-    counted = fields.Integer(required=True, metadata={"description": "schedules in the sums", "example": 142})
-    starts = fields.Integer(required=True, metadata={"example": 31204})
-    is_complete = fields.Boolean(
-        required=True, metadata={"description": "`false` if schedules were left out because of their number"}
-    )
-    by_minute = fields.List(
-        fields.Integer(),
-        required=True,
-        metadata={"description": "starts of each minute, from `start` on", "example": [3, 0, 0, 1]},
-    )
-    busiest = fields.List(
-        fields.Nested(BusyMinuteSchema),
-        required=True,
-        metadata={"description": f"up to {MAX_BUSIEST} minutes with more than one start, most starts first"},
-    )
-    clock_changes = fields.List(fields.Nested(ClockChangeSchema), required=True)
-    schedules = fields.List(
-        fields.Nested(DayScheduleSchema),
-        required=True,
-        metadata={"description": "those with a start on the day, by their first start"},
-    )
 
 
 class OutageSchema(Body):
