@@ -1,6 +1,5 @@
-"""Hits of a word: rows of any table whose id, name, key, label, worker or target it may be."""
+"""Hits of a word: rows of any table with this word as id, name, key, label, worker or target."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +10,7 @@ from sqlalchemy import Row
 from app.features.search.store import IDS, JOBS, KEYS, MAX_HITS, NAMES, PLACES, WORKFLOWS
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.kernel.formats import compact_json
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from schema.job_bounds import LABEL_KEY, LABEL_VALUE
 
@@ -68,11 +68,13 @@ def hits(database: Database, word: str) -> list[Hit]:
 
 def _found(database: Database, word: str) -> Iterator[Hit]:
     labels = _labels(word)
-    params = {"word": word, "pattern": f"%{_escaped(word.lower())}%"}
-    params_of_labels = params | {"labels": None if labels is None else json.dumps(labels)}
-    for statement in (IDS, NAMES, PLACES, JOBS, KEYS):
+    params = {
+        "word": word,
+        "pattern": f"%{_escaped(word.lower())}%",
+        "labels": None if labels is None else compact_json(labels),
+    }
+    for statement in (IDS, NAMES, PLACES, JOBS, KEYS, WORKFLOWS):
         yield from map(_hit, database.fetch(statement, params))
-    yield from map(_hit, database.fetch(WORKFLOWS, params_of_labels))
     if labels is not None:
         for job in page_of_jobs(database, JobFilter(labels=labels), PageRequest(MAX_HITS)).items:
             yield Hit(HitKind.JOB, job.job_id, job.name or job.endpoint, Matched.LABEL)

@@ -1,9 +1,9 @@
-"""Statements of the search: each reads a bounded number of rows, whatever the word."""
+"""Statements of the search: each reads a bounded number of rows, for any word."""
 
 from app.kernel.sql import statement
 from schema.inline_bounds import INLINE_PREFIX
 
-MAX_HITS = 10  # of each kind
+MAX_HITS = 10  # per kind and field
 MAX_READ = 2_000  # names of each table, by name or newest first
 
 _LIMITS = {"hits": MAX_HITS, "read": MAX_READ, "inline": INLINE_PREFIX, "length": len(INLINE_PREFIX)}
