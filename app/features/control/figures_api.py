@@ -15,7 +15,7 @@ from app.features.control.trouble import BUDGET_MS, EndpointOrder, EndpointState
 from app.features.dead_letters import metrics as dead_letters
 from app.features.queues import store as queues
 from app.features.queues.api import QueueSchema
-from app.features.rollups.distribution import Distribution
+from app.features.rollups.distribution import PERCENTILES, Distribution
 from app.features.rollups.endpoint_rollups import PARTS
 from app.web.http.body import invalid
 from app.web.http.request_fields import Body, Count, Delay, Instant
@@ -221,5 +221,4 @@ def _state(state: EndpointState) -> dict[str, Any]:
 
 
 def _percentiles(found: Distribution | None) -> dict[str, int | None]:
-    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-    return {name: None if found is None else found.percentile(share) for name, share in shares.items()}
+    return dict.fromkeys(PERCENTILES) if found is None else found.percentiles()

@@ -21,7 +21,6 @@ resource = Resource("history", "Deliveries over time.")
 
 MAX_STEP_S = 86_400
 HOUR_MS = 3_600_000
-_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _BOUND = "upper bound of its class; one more than the last bound if it is larger"
 
 
@@ -41,7 +40,7 @@ class DeliveryHistoryQuery(Body):
     endpoint = fields.String(
         validate=validate.Length(1, 128),
         metadata={
-            "description": "only this endpoint; `*` for those that are not among the busiest of their slot",
+            "description": "only this endpoint; `*`: the sum of endpoints that are not among the busiest of a slot",
             "example": "send-mail",
         },
     )
@@ -64,7 +63,7 @@ class ClassesSchema(Schema):
 
 
 class PointSchema(Schema):
-    """One step. Figures are `null` where nobody counted: that is a gap, not zero."""
+    """One step. Figures are `null` where nobody counted: a gap, not zero."""
 
     at = Instant(required=True, metadata={"description": "start of the step"})
     counted_seconds = fields.Integer(
@@ -145,8 +144,8 @@ def get(query: dict[str, Any]) -> dict[str, Any]:
     """Show how many deliveries ended in each step of a period, how late they started and how long they took.
 
     A scheduler counts each slot of 10 s once, some seconds after its end. Slots are kept as they are for 3 hours, in
-    minutes for 3 days, and in hours for TE_ROLLUP_DAYS. Of the endpoints with fewer deliveries than the
-    TE_ROLLUP_ENDPOINTS busiest of a slot, only the sum is kept (`endpoint=*`).
+    minutes for 3 days, and in hours for TE_ROLLUP_DAYS. The TE_ROLLUP_ENDPOINTS busiest endpoints of a slot have counts
+    of their own; the rest share a sum (`endpoint=*`).
     """
     database = services().database
     wanted = wanted_range(query, rollup_slots.marks(database).now)
@@ -202,5 +201,5 @@ def _point(point: Point, *, histograms: bool) -> dict[str, Any]:
 
 
 def _classes(found: Distribution, *, histograms: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {name: found.percentile(share) for name, share in _PERCENTILES.items()}
+    shown: dict[str, Any] = found.percentiles()
     return {**shown, "counts": [*found.counts]} if histograms else shown

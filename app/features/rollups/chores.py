@@ -1,4 +1,4 @@
-"""Chores of rollups: compute closed slots, and delete old ones."""
+"""Chores of rollups: compute closed slots, and delete old slots."""
 
 from app.features.rollups import rollup_slots
 from app.features.rollups.rollup_slots import PRUNES, SHORT_S, kept

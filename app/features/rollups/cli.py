@@ -27,10 +27,10 @@ def stats_command() -> None:
 @json_option
 @with_appcontext
 def rebuild(since: datetime, full_speed: bool, as_json: bool) -> None:
-    """Count the deliveries of past hours anew, from the executions and attempts that are kept.
+    """Count the deliveries of past hours again, from the executions and attempts that are kept.
 
-    Fills gaps: the time before the first scheduler of this release, and days without one. Hours before the retention
-    of executions stay as they are. May be interrupted and repeated.
+    Fills gaps: the time before the first scheduler of this release, and days without a scheduler. Hours before the
+    retention of executions stay as they are. May be interrupted and repeated.
     """
     settings, done = services().settings, 0
     with ready_database() as database, progress("hours counted") as advance:
@@ -42,5 +42,5 @@ def rebuild(since: datetime, full_speed: bool, as_json: bool) -> None:
             if not full_speed:
                 time.sleep(REST * (time.monotonic() - began))
             began = time.monotonic()
-    line = f"counted the deliveries of {numbered(done, 'hour')} anew, since {rfc3339(since)}"
+    line = f"counted the deliveries of {numbered(done, 'hour')} again, since {rfc3339(since)}"
     print_result({"hours": done, "since": rfc3339(since)}, line, as_json=as_json)

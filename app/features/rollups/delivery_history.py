@@ -146,7 +146,7 @@ class DeliveryHistory:
 def chosen_step(
     length: timedelta, age: timedelta, *, points: int = USUAL_POINTS, ladder: Sequence[int] = LADDER
 ) -> int:
-    """Return the shortest step with so many points at most whose slots are still kept at the start of a range."""
+    """Return the shortest step that gives at most `points` points, and has slots from the start of a range on."""
     for step in ladder:
         kept_s = KEPT_S.get(_level(step))
         if length <= timedelta(seconds=step * points) and (kept_s is None or age <= timedelta(seconds=kept_s + step)):

@@ -6,6 +6,8 @@ from typing import Self
 
 from schema.rollup_bounds import LATE_MS, TOOK_MS
 
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
@@ -37,6 +39,10 @@ class Distribution:
             if count and seen >= wanted:
                 return bound
         return None
+
+    def percentiles(self) -> dict[str, int | None]:
+        """Return p50, p95 and p99."""
+        return {name: self.percentile(share) for name, share in PERCENTILES.items()}
 
     def within(self, milliseconds: int) -> float | None:
         """Return the share of values up to a bound of the classes; None without values."""

@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowCounts:
-    """Deliveries of an endpoint in a window; `trend` has its attempts, `failures` its failed ones, in PARTS parts."""
+    """Deliveries of an endpoint in a window; `trend` counts its attempts, `failures` its failures, in PARTS parts."""
 
     counts: DeliveryCounts
     trend: Sequence[int]
@@ -52,7 +52,7 @@ class WindowCounts:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Deliveries by endpoint; '' is the sum of all, '*' of those without rows of their own. Empty if nobody counted."""
+    """Deliveries by endpoint; '' is the sum of all, '*' of endpoints without own rows. Empty if nobody counted."""
 
     since: datetime
     until: datetime
@@ -60,7 +60,7 @@ class Window:
 
 
 def pieces(since: datetime, until: datetime, reached: Mapping[int, datetime]) -> list[Piece]:
-    """Cover a window by slots, the longest ones first, as far as they are computed; each slot is in one piece."""
+    """Cover a window by computed slots, long slots first; each slot is in one piece."""
     seconds = (until - since).total_seconds()
     longest = next((step for most, step in _LONGEST if seconds <= most), HOUR_S)
     at, width = floored(since, longest), (until - since) / PARTS

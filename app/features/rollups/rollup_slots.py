@@ -17,8 +17,8 @@ from app.queue.reading.horizon import horizon_of_attempts
 from schema.rollup_bounds import STEPS_S
 
 SHORT_S, MINUTE_S, HOUR_S = STEPS_S
-MAX_SLOTS = 60  # of the shortest in one run
-MAX_BEHIND = timedelta(days=1)  # the chore leaves out what lies further back
+MAX_SLOTS = 60  # short slots in one run
+MAX_BEHIND = timedelta(days=1)  # the chore leaves out older time
 KEPT_S = {SHORT_S: 3 * 3600, MINUTE_S: 3 * 86_400}  # hours are kept for TE_ROLLUP_DAYS
 
 MARKS = statement(
@@ -28,22 +28,13 @@ MARKS = statement(
       LEFT JOIN rollup_marks AS m ON m.step_s = u.step_s
     """,
 )
-BEGIN = statement(
-    "rollups.begin",
-    """
+_PUT_MARKS = """
     INSERT INTO rollup_marks (step_s, reached)
     SELECT u.step_s, CAST(:at AS TIMESTAMPTZ) FROM unnest(CAST(:steps AS BIGINT[])) AS u (step_s)
-    ON CONFLICT (step_s) DO NOTHING
-    """,
-)
-MARK = statement(
-    "rollups.mark",
+    ON CONFLICT (step_s) {or_else}
     """
-    INSERT INTO rollup_marks (step_s, reached)
-    SELECT u.step_s, CAST(:at AS TIMESTAMPTZ) FROM unnest(CAST(:steps AS BIGINT[])) AS u (step_s)
-    ON CONFLICT (step_s) DO UPDATE SET reached = excluded.reached
-    """,
-)
+BEGIN = statement("rollups.begin", _PUT_MARKS, or_else="DO NOTHING")
+MARK = statement("rollups.mark", _PUT_MARKS, or_else="DO UPDATE SET reached = excluded.reached")
 # On the condition that no process has filled a slot since the marks were read. Marks of rebuilds are negative.
 LEAVE_OUT = statement(
     "rollups.leave_out",
@@ -63,7 +54,7 @@ _OF_SLOTS = """
     """
 CLEAR = statement("rollups.clear", _OF_SLOTS, table="delivery_rollups")
 CLEAR_FAILURES = statement("rollups.clear_failures", _OF_SLOTS, table="failure_rollups")
-# A slot stays until the longer one is folded from it, which would lack its figures otherwise.
+# A slot stays until the longer slot is folded from it: the longer slot would lack its figures otherwise.
 _IS_OLD = """step_s = CAST(:step AS BIGINT) AND slot < now() - CAST(:kept_s AS BIGINT) * INTERVAL '1 second'
              AND slot < COALESCE((SELECT m.reached FROM rollup_marks AS m WHERE m.step_s = CAST(:longer AS BIGINT)),
                                  now())"""
@@ -104,17 +95,17 @@ def begin(database: Database, now: datetime) -> dict[int, datetime]:
 
 
 def kept(rollup_days: float) -> list[dict[str, int]]:
-    """Return the parameters of PRUNES for each length: how long its slots are kept, and what is folded from them."""
+    """Return the parameters of PRUNES for each length of slots: its retention, and the length folded from it."""
     seconds = {**KEPT_S, HOUR_S: round(rollup_days * 86_400)}
     longer = dict(pairwise((*STEPS_S, HOUR_S)))
     return [{"step": step, "kept_s": seconds[step], "longer": longer[step]} for step in STEPS_S]
 
 
 def advance(database: Database, endpoints: int, most: int = MAX_SLOTS) -> Iterator[int]:
-    """Compute closed slots, up to `most` of the shortest and all that can be folded; yields the length of each.
+    """Compute closed slots, up to `most` short slots and all slots that can be folded; yields the length of each slot.
 
-    Ends early when another process computes them. Minutes never wait until the short slots have caught up: short ones
-    are kept for hours only.
+    Ends early when another process computes them. Minutes are folded in each run, even if short slots are far behind:
+    short slots are kept for hours only.
     """
     horizon = horizon_of_attempts(database)
     found = begin(database, horizon.now)
@@ -142,7 +133,7 @@ def advance(database: Database, endpoints: int, most: int = MAX_SLOTS) -> Iterat
 
 
 def rebuild(database: Database, since: datetime, endpoints: int) -> Iterator[datetime]:
-    """Compute whole hours anew from the rows that are kept, from `since` to the mark; yields each hour.
+    """Compute whole hours again from the rows that are kept, from `since` to the mark; yields each hour.
 
     An hour is one transaction. Its minutes stay only as long as the chore would keep them.
     """

@@ -13,7 +13,7 @@ from schema.rollup_bounds import LATE_COLUMNS, LATE_MS, TOOK_COLUMNS, TOOK_MS
 COUNTS = ("attempts", "succeeded", "retried", "failed", "cancelled", "unsent", "uncertain", "lost")
 FIGURES = (*COUNTS, *LATE_COLUMNS, *TOOK_COLUMNS)
 FAILURE_COUNTS = ("failed", "retried", "uncertain")
-MAX_ERROR_TYPES = 50  # of a slot; the others share the type `*`
+MAX_ERROR_TYPES = 50  # in a slot; further types share the type `*`
 _SAMPLED = ("due", "oldest_ms", "workers", "in_flight", "slots")
 
 
@@ -52,9 +52,9 @@ def _in_slot(instant: str) -> str:
          AND EXISTS (SELECT 1 FROM moved)"""  # noqa: S608 - a column of this module
 
 
-# `of_each` has the figures of each endpoint, `broken` the failures by type of error. The busiest endpoints of the slot
-# keep their names, the others become '*'; the sum of all is ''. So do the most frequent types of error: programs of
-# customers name them, and may name any number.
+# `of_each` has the figures of each endpoint, `broken` the failures by type of error. The busiest endpoints of a slot
+# and the most frequent types of error keep their names, the rest becomes '*', and the sum of all endpoints is ''.
+# Types are bounded because programs of customers name them, in any number.
 _COMPUTE = """
     WITH held AS MATERIALIZED (
       SELECT step_s FROM rollup_marks WHERE step_s = :mark AND reached = CAST(:since AS TIMESTAMPTZ)
@@ -86,10 +86,10 @@ _COMPUTE = """
       ON CONFLICT (endpoint, step_s, slot, error_type) DO NOTHING RETURNING endpoint),
     put AS (
       INSERT INTO delivery_rollups (endpoint, step_s, slot, {figures})
-      SELECT r.name, CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), {of_named}
+      SELECT r.name, CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), {figures_of_each}
         FROM of_each AS o JOIN named AS r ON r.endpoint = o.endpoint GROUP BY r.name
       UNION ALL
-      SELECT '', CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), {of_all}
+      SELECT '', CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), {figures_of_each}
         FROM moved LEFT JOIN of_each AS o ON true GROUP BY moved.step_s
       ON CONFLICT (endpoint, step_s, slot) DO NOTHING RETURNING endpoint)
     SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM put) AS endpoints,
@@ -98,15 +98,14 @@ _COMPUTE = """
 _LISTS = {
     "figures": ", ".join(FIGURES),
     "failure_counts": ", ".join(FAILURE_COUNTS),
-    "of_named": _total(FIGURES, "o."),
-    "of_all": _total(FIGURES, "o."),
+    "figures_of_each": _total(FIGURES, "o."),
     "failures_of_each": _total(FAILURE_COUNTS, "b."),
     "failures": " + ".join(f"COALESCE({name}, 0)" for name in FAILURE_COUNTS),
     "most_types": str(MAX_ERROR_TYPES),
 }
-# A retry moves `run_at`, so attempts of earlier releases, which have no due instant, count as late only if they were
-# the last one. An end without an attempt was neither late nor did it last; an event of a late result, which changes no
-# status, is no end. Attempts that are alike are counted first, so that the many sums read few rows.
+# A retry moves `run_at`, so attempts of earlier releases, which have no due instant, count as late only if no
+# attempt followed. An end without an attempt was neither late nor did it last; an event of a late result, which changes
+# no status, is no end. Attempts that are alike are counted first, so that the many sums read few rows.
 _DUE = "COALESCE(a.due_at, CASE WHEN COALESCE(a.led_to, '') <> 'RETRYING' THEN e.run_at END)"
 _ATTEMPTS = f"""
     cells AS MATERIALIZED (

@@ -1,4 +1,4 @@
-"""Samples of queues and of the fleet: gauges, which nobody can find afterwards."""
+"""Samples of queues and of the fleet: gauges, which no row holds afterwards."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
@@ -18,7 +18,7 @@ IS_TAKEN = statement(
     """,
     step=SHORT_S,
 )
-# Of two processes that take a sample of one slot, the first counts.
+# If two processes take a sample of one slot, the first counts.
 PUT = statement(
     "rollups.sample",
     """
