@@ -17,9 +17,9 @@ class Control(Feature):
     name = "control"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.control import figures_api, processes_api, schedulers_api, stats_api, workers_api
+        from app.features.control import endpoint_states_api, processes_api, schedulers_api, stats_api, workers_api
 
-        modules = (workers_api, schedulers_api, processes_api, stats_api, figures_api)
+        modules = (workers_api, schedulers_api, processes_api, stats_api, endpoint_states_api)
         return [*(module.resource for module in modules), stats_api.operational]
 
     def commands(self) -> "Sequence[click.Command]":

@@ -29,13 +29,13 @@ from app.cli.options import Duration, enum_option, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics
-from app.features.control.past_deliveries import PastDeliveries
 from app.features.control.statistics import ServiceStatistics
 from app.features.control.stats_api import ReportSchema
 from app.features.control.store import ProcessState, WorkerState
 from app.features.control.workers_api import CommandSchema, WorkerSchema
 from app.features.queues.api import QueueSchema
 from app.features.queues.cli import queue_table, seconds_of
+from app.features.rollups.past_deliveries import PastDeliveries
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
