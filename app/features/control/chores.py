@@ -29,7 +29,7 @@ GAUGES = (
 def chores(context: ChoreContext) -> list[Chore]:
     """Return the chores; the report only with TE_SCHEDULER_METRICS_ADDR.
 
-    Every scheduler reports, so each of them can be scraped. Of the schedulers, one takes the sample of a slot.
+    Every scheduler reports, so each of them can be scraped. One of the schedulers takes the sample of a slot.
     """
 
     def report() -> Counts:

@@ -1,4 +1,4 @@
-"""States of endpoints: deliveries of a window by the rollups, and what holds endpoints back now."""
+"""States of endpoints: deliveries of a window by the rollups, and the present holds of endpoints."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,13 +31,13 @@ def endpoint_states(database: Database, window: timedelta) -> EndpointStates:
     held = {each.endpoint: each for each in held_endpoints(database)}
     letters = {each.endpoint: each.letters for each in dead_letters.unseen(database)}
     paused = {row.name: row.paused_at for row in live_settings.paused(database)}
-    is_left_alone = {
+    broken = {
         endpoint: breaker
         for state in (BreakerState.HALF_OPEN, BreakerState.OPEN)
         for breaker in breakers.page(database, state, PageRequest(MAX_BREAKERS)).items
         for endpoint in breaker["endpoints"]
     }
-    names = {*found.endpoints, *held, *letters, *paused, *is_left_alone} - {ALL, OTHERS}
+    names = {*found.endpoints, *held, *letters, *paused, *broken} - {ALL, OTHERS}
     seconds = (found.until - found.since).total_seconds()
     states = [
         EndpointState(
@@ -46,8 +46,8 @@ def endpoint_states(database: Database, window: timedelta) -> EndpointStates:
             deliveries=found.endpoints.get(name),
             held=held.get(name),
             letters=letters.get(name, 0),
-            breaker=is_left_alone[name]["state"] if name in is_left_alone else None,
-            breaker_until=is_left_alone[name]["open_until"] if name in is_left_alone else None,
+            breaker=broken.get(name, {}).get("state"),
+            breaker_until=broken.get(name, {}).get("open_until"),
             paused_at=paused.get(name),
         )
         for name in sorted(names)

@@ -11,7 +11,7 @@ FRESH_SECONDS = 2.0
 
 
 class FreshReading(Generic[T]):
-    """Value of a read function that is at most `seconds` old; one thread reads, others wait for its value."""
+    """Value of a read function that is at most `seconds` old; one thread reads, and the rest wait for it."""
 
     def __init__(self, read: Callable[[], T], seconds: float = FRESH_SECONDS) -> None:
         self._read = read

@@ -15,7 +15,7 @@ from app.features.rollups import rollup_slots
 from app.web.services import services
 
 EXTENSION = "task_executor_figures"
-MAX_WINDOWS = 20  # lengths of windows whose last readings are kept
+MAX_WINDOWS = 20  # the last reading is kept of each
 
 
 class ServiceFigures(NamedTuple):

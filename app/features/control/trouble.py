@@ -9,9 +9,8 @@ from app.features.control.statistics import HeldEndpoint
 from app.features.rollups.endpoint_rollups import WindowCounts
 from schema.states import BreakerState
 
-FAILING_SHARE = 0.01  # of the executions that ended
-LATE_MS = 5_000  # of the slowest percent
-BUDGET_MS = 5_000
+MAX_FAILING = 0.01  # share of the executions that ended
+BUDGET_MS = 5_000  # an attempt starts on time within this
 
 
 class Trouble(StrEnum):
@@ -19,8 +18,8 @@ class Trouble(StrEnum):
 
     BREAKER = "breaker"  # its target is left alone
     FAILING = "failing"  # executions failed for good
-    UNCERTAIN = "uncertain"  # deliveries of which nobody knows whether they arrived
-    LATE = "late"
+    UNCERTAIN = "uncertain"  # attempts that may have been delivered
+    LATE = "late"  # the slowest percent started after BUDGET_MS
     PAUSED = "paused"
     HELD = "held"  # its limits make executions wait
     LETTERS = "letters"  # open dead letters
@@ -31,7 +30,7 @@ _WEIGHTS = {trouble: 2 ** (len(Trouble) - number) for number, trouble in enumera
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointState:
-    """An endpoint: deliveries of a window, None without any, and what holds it back now."""
+    """An endpoint: its deliveries in a window, None without deliveries, and its present holds."""
 
     endpoint: str
     seconds: float
@@ -50,9 +49,9 @@ class EndpointState:
         late = None if counts is None else counts.lateness.percentile(0.99)
         found = {
             Trouble.BREAKER: self.breaker is not None,
-            Trouble.FAILING: counts is not None and counts.failed > FAILING_SHARE * ended,
+            Trouble.FAILING: counts is not None and counts.failed > MAX_FAILING * ended,
             Trouble.UNCERTAIN: counts is not None and counts.uncertain > 0,
-            Trouble.LATE: late is not None and late > LATE_MS,
+            Trouble.LATE: late is not None and late > BUDGET_MS,
             Trouble.PAUSED: self.paused_at is not None,
             Trouble.HELD: self.held is not None and self.paused_at is None,
             Trouble.LETTERS: self.letters > 0,
@@ -73,7 +72,7 @@ class EndpointOrder(StrEnum):
 
 
 def ordered(states: Sequence[EndpointState], order: EndpointOrder) -> list[EndpointState]:
-    """Sort endpoints, those with most of the wanted figure first, and equal ones by name."""
+    """Sort endpoints by the wanted figure, largest first, and equal endpoints by name."""
     return sorted(states, key=lambda each: (*(-figure for figure in _figures(each, order)), each.endpoint))
 
 
