@@ -46,7 +46,7 @@ class Day:
         return (self.start + minute * MINUTE).astimezone(time_zone(self.timezone))
 
     def minute(self, instant: datetime) -> int:
-        """Return the minute of the day in which an instant lies; negative before the day."""
+        """Return the minute of the day of an instant; negative before the day."""
         return (instant - self.start) // MINUTE
 
 
@@ -91,7 +91,7 @@ def runs_of(minutes: int) -> list[tuple[int, int, int]]:
         end, step = at, places[at + 1] - places[at] if at + 1 < len(places) else 1
         while end + 1 < len(places) and places[end + 1] - places[end] == step:
             end += 1
-        # Two bits are no series: the second may begin one.
+        # Two bits are no series: a series may begin at the second.
         end, step = (end, step) if end - at > 1 or end + 1 == len(places) else (at, 1)
         found.append((places[at], places[end], step))
         at = end + 1

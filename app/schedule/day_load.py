@@ -44,6 +44,6 @@ class DayLoad:
 
 
 def busiest(by_minute: Sequence[int], most: int) -> list[int]:
-    """Return up to `most` minutes with more than one start, those with most starts first, then the earliest."""
+    """Return up to `most` minutes with more than one start: most starts first, then the earliest."""
     minutes = [minute for minute, starts in enumerate(by_minute) if starts > 1]
     return sorted(minutes, key=lambda minute: (-by_minute[minute], minute))[:most]

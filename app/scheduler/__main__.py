@@ -22,7 +22,7 @@ from app.scheduler.chore_plan import plan
 from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
-PATIENCE_SECONDS = 0.05  # of a chore, for a connection in use
+PATIENCE_SECONDS = 0.05  # wait of a chore for a connection in use
 GIVE_UP_SECONDS = 5.0  # maximum for the exit of a stuck process
 
 

@@ -149,7 +149,7 @@ attempts = table(
     # Events are read in the order of the transactions that write them. The id is not in the index: events of a batch
     # have one instant and share an index entry. Readers sort each batch by id.
     index("idx_attempts_created", "created_at"),
-    # Deliveries whose outcome nobody knows, newest first; they are few.
+    # Deliveries with an unknown outcome, newest first; they are few.
     index("idx_attempts_uncertain", "created_at, attempt_id", where=IS_UNCERTAIN),
 )
 

@@ -37,7 +37,7 @@ FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkFilter(ExecutionFilter):
-    """Filter of a bulk operation as requested; no statuses are the default ones.
+    """Filter of a bulk operation as requested; no statuses stand for the default statuses.
 
     `archive` alone has a group and times of failures: they filter dead letters.
     """

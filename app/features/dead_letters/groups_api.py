@@ -1,4 +1,4 @@
-"""/dead-letters/groups, and what has changed since a failure."""
+"""/dead-letters/groups, and /dead-letters/{letter_id}/since: changes since a failure."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ class SinceFailureSchema(Schema):
     succeeded = fields.Integer(required=True, metadata={"description": f"later executions, {MAX_COUNTED} at most"})
     failed = fields.Integer(required=True, metadata={"description": f"later executions, {MAX_COUNTED} at most"})
     changes = fields.List(fields.Nested(DifferenceSchema), required=True)
-    verdict = fields.String(required=True, metadata={"description": "what a redrive may expect, in a sentence"})
+    verdict = fields.String(required=True, metadata={"description": "prospects of a redrive, in a sentence"})
 
 
 @resource.route("GET", "/dead-letters/groups", query=LetterGroupsQuery, returns=LetterGroupsSchema)
@@ -96,5 +96,5 @@ def groups(query: dict[str, Any]) -> LetterGroups:
 
 @resource.route("GET", "/dead-letters/<letter_id>/since", returns=SinceFailureSchema, errors=[DeadLetterNotFoundError])
 def since(letter_id: str) -> SinceFailure:
-    """Tell what has changed since a failure, and whether later executions of the endpoint succeeded."""
+    """List the changes since a failure, and count later executions of the endpoint by their ends."""
     return since_failure(services().database, letter_id)

@@ -42,7 +42,7 @@ class LetterGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterGroups:
-    """The groups with the most letters; `is_complete` tells whether all letters of the filter are in them."""
+    """The groups with the most letters; `is_complete` is true if all letters of the filter were read."""
 
     items: Sequence[LetterGroup]
     looked_at: int

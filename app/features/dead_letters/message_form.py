@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-# The status of an answer, in the words of the transport: app.features.dead_letters groups 422 apart from 503.
+# The status of an answer, in the words of the transport: 422 and 503 are different faults.
 _STATUS = re.compile(r"\banswered (\d{3})\b")
 _WORD = re.compile(r"[0-9A-Za-z_-]+")
 _HEX = re.compile(r"(?:[a-z]{2,5}_)?[0-9a-fA-F]{4,}")
@@ -16,7 +16,7 @@ MAX_FORM = 200
 
 
 def status_of(message: str | None) -> int | None:
-    """Return the status of the answer that a message tells of."""
+    """Return the status of the answer in a message."""
     found = _STATUS.search(message or "")
     return int(found[1]) if found else None
 

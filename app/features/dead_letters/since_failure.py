@@ -84,7 +84,7 @@ class SinceFailure:
 
     @property
     def verdict(self) -> str:
-        """Say in one sentence what a redrive may expect."""
+        """Return the prospects of a redrive in one sentence."""
         if self.newest_version is None or self.is_deleted:
             return "The endpoint was deleted: redrive it to another endpoint, or archive it."
         if self.breaker is not None:
@@ -117,7 +117,7 @@ class SinceFailure:
 
 
 def since_failure(database: Database, letter_id: str) -> SinceFailure:
-    """Read what has happened since a letter's failure; raises DeadLetterNotFoundError."""
+    """Read the changes and ends since a letter's failure; raises DeadLetterNotFoundError."""
     letter = get_letter(database, letter_id)
     versions = database.fetch(VERSIONS, {"endpoint": letter.endpoint, "version": letter.endpoint_version})
     params = {"endpoint": letter.endpoint, "at": letter.failed_at, "most": MAX_COUNTED}

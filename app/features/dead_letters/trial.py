@@ -62,7 +62,7 @@ STOP = statement(
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """Ends of the executions of a trial; `error` is the type of an error of them, if there is one."""
+    """Ends of the executions of a trial; `error` is the type of one of their errors, if any."""
 
     tried: int
     succeeded: int
@@ -76,7 +76,7 @@ class TrialOutcome:
         return False if trial - self.failed < least else None
 
     def result(self, least: int) -> str:
-        """Say the result in words."""
+        """Return the result in words."""
         why = f": {self.error}" if self.error else ""
         failed = f"{self.failed} failed{why}" if self.failed else "none failed"
         return f"{self.succeeded} of {numbered(self.tried, 'trial')} succeeded, {failed}; {least} were needed"
@@ -91,7 +91,7 @@ def note_tried(connection: Connection, redrive_id: str, letters: Sequence[str]) 
 def allowance(database: Database, redrive_id: str) -> int | None:
     """Return how many letters the trial may still redrive, 0 while it waits for its executions; None after the trial.
 
-    Stops the redrive if the trial cannot succeed any more.
+    Stops the redrive once the trial cannot succeed.
     """
     (row,) = database.fetch(UNDER_WAY, {"redrive_id": redrive_id})
     if row.trial is None or row.trial_passed_at is not None:

@@ -56,7 +56,7 @@ class DayScheduleSchema(BusyScheduleSchema):
 
 
 class BusyMinuteSchema(Schema):
-    """A minute in which several executions start."""
+    """A minute with several starts."""
 
     at = Instant(required=True)
     starts = fields.Integer(required=True, metadata={"example": 88})
@@ -110,5 +110,5 @@ class ScheduleDaySchema(Schema):
     schedules = fields.List(
         fields.Nested(DayScheduleSchema),
         required=True,
-        metadata={"description": "those with a start on the day, by their first start"},
+        metadata={"description": "schedules with a start on the day, by their first start"},
     )

@@ -92,7 +92,7 @@ def forecast(
     seconds: float | None = None,
     advance: Callable[[int], object] = lambda _: None,
 ) -> Forecast:
-    """Simulate schedules, those of the same rule one after another, which share its ticks.
+    """Simulate schedules; schedules with the same rule follow each other, because its ticks are cached.
 
     Args:
         subjects: Schedules.

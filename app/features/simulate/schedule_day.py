@@ -27,7 +27,7 @@ class DaySchedule(NamedTuple):
 
 
 class BusyMinute(NamedTuple):
-    """A minute with many starts, and the schedules that start in it, first those with the fewest starts a day."""
+    """A minute with many starts, and its schedules, the schedules with the fewest starts on the day first."""
 
     at: datetime
     starts: int

@@ -135,7 +135,7 @@ def has_work(database: Database, workflow_id: str) -> bool:
 
 
 def series_of(made: WorkflowStep, seconds: float) -> tuple[dict[Series, int], list[tuple[Series, float]]]:
-    """Return what a committed step adds to counters and to histograms."""
+    """Return the additions of a committed step to counters and to histograms."""
     counts, durations = {metrics.STARTED: made.started}, [(metrics.STEP_SECONDS, seconds)]
     if made.lasted_seconds is not None:
         counts[metrics.ENDED[made.status]] = 1

@@ -64,7 +64,7 @@ def settle(
         ended: Ends of executions.
         reported: Numbers of the last children that have the reports, by execution; a step reports all others.
     """
-    # Of an execution that was retried in between, the last end counts.
+    # An execution that was retried in between has several ends: the last end counts.
     ordered = sorted({each.execution_id: each for each in sorted(ended, key=attrgetter("ended_at"))}.values())
     params = {
         "executions": [each.execution_id for each in ordered],

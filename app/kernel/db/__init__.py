@@ -203,7 +203,7 @@ class Database:
                     self._returned.notify()
 
     def _await_open_connection(self) -> None:
-        """Wait a little for a connection that is in use, before another one is opened."""
+        """Wait a little for a connection in use, before a further connection is opened."""
         pool: Any = self.engine.pool
         if pool.checkedout() and not pool.checkedin():
             with self._returned:
@@ -236,8 +236,8 @@ def connect(
 ) -> Database:
     """Open a database with a pool of fixed size; the first statement makes the first connection.
 
-    A thread waits `patience_seconds` for a connection in use before it opens another one: processes that wait for no
-    client need few. The kind of database decides the form of the ids of this process (app.kernel.ids).
+    A thread waits `patience_seconds` for a connection in use before it opens a further connection: processes without
+    clients that wait need few. The kind of database decides the form of the ids of this process (app.kernel.ids).
     """
     parsed, seconds = database_url(url) if isinstance(url, str) else url, statement_timeout_seconds
     options = connection_options(parsed, application_name=application_name, statement_timeout_seconds=seconds)

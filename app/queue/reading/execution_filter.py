@@ -41,8 +41,8 @@ ENDED_ATTEMPT: ColumnElement[int] = _E.attempt_count - case(
 class ExecutionFilter:
     """Filter of executions; None, or no statuses, applies no filter.
 
-    `name`, `labels` and the idempotency keys are those of the job. `error_type` is that of the latest attempt that has
-    ended. `late_over_ms` finds executions that began later than this after their due time, or wait for longer.
+    `name`, `labels` and the idempotency keys belong to the job, `error_type` to the latest attempt that has ended.
+    `late_over_ms` finds executions that began later than this after their due time, or wait for longer.
     """
 
     statuses: Collection[ExecutionStatus] = ()

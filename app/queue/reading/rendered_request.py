@@ -1,6 +1,6 @@
 """Rendered request: the request of the next attempt of an execution, without its secrets.
 
-Nothing that was sent is stored, so it is rendered anew: with the version of the endpoint and the revision of the
+Sent requests are not stored, so it is rendered again: with the version of the endpoint and the revision of the
 configs that all attempts of the execution have, and with a word for each secret.
 """
 

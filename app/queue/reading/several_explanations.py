@@ -1,7 +1,7 @@
-"""Explanations of a page of executions: one look at each line that they wait in, not one for each execution.
+"""Explanations of a page of executions: one read for each partition, not one for each execution.
 
-The reads of a single explanation are made for all executions at once, and remembered; what is left is read once for
-each partition, such as the state of a limit.
+The reads of a single explanation are made for all executions at once, and remembered. Further reads, such as the state
+of a limit, are remembered for the executions of the same partition.
 """
 
 import time
@@ -68,7 +68,7 @@ def explain_several(
     reasons: Sequence[WaitingReason],
     seconds: float = SECONDS,
 ) -> Mapping[str, Explanation]:
-    """Explain up to MAX_EXPLAINED executions, by id, without unknown ones and the rest after `seconds`."""
+    """Explain executions by id, until `seconds` are over; unknown executions are left out."""
     until = time.monotonic() + seconds
     rows = reads.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
     readable_facts = readable(Facts.from_row, rows, lambda row: f"execution {row.execution_id}")

@@ -19,7 +19,7 @@ resource = Resource("attempts", "Attempts of all executions.", write_scope=Scope
 
 
 class UncertainAttemptSchema(Schema):
-    """An attempt that may have been delivered although it failed, and what followed."""
+    """A failed attempt that may have been delivered, and the present state of its execution."""
 
     attempt_id = fields.String(required=True)
     execution_id = fields.String(
@@ -60,10 +60,10 @@ class UncertainQuery(PageQuery):
 
 @resource.route("GET", "/attempts", query=UncertainQuery, returns=page_schema(UncertainAttemptSchema))
 def list_uncertain(query: dict[str, Any]) -> dict[str, Any]:
-    """List attempts whose outcome nobody knows, newest first: the receiver may have got them.
+    """List attempts with an unknown outcome, newest first: the receiver may have got them.
 
-    The receiver can tell by the idempotency key, which all attempts of an execution share. A page may have fewer than
-    `limit`, even none, if few of very many match: continue while there is a `cursor`.
+    The receiver recognises them by the idempotency key, which all attempts of an execution share. A page may have fewer
+    than `limit`, even none, if few of very many match: continue while there is a `cursor`.
     """
     wanted = page_request(query)
     given = {name: value for name, value in query.items() if name != "uncertain"}

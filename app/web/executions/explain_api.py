@@ -17,7 +17,7 @@ resource = Resource("explanations", "Reasons of several executions at once.", wr
 
 
 class ExplainSchema(Body):
-    """Executions to explain, such as those of a page."""
+    """Executions to explain, such as the executions of a page."""
 
     executions = fields.List(
         fields.String(validate=validate.Length(1, 128)),
@@ -34,7 +34,7 @@ class ExplainedExecutionSchema(ExplanationSchema):
 class ExplainedExecutionsSchema(Schema):
     items = fields.List(fields.Nested(ExplainedExecutionSchema), required=True)
     left_out = fields.List(
-        fields.String(), required=True, metadata={"description": "unknown executions, and those without time to look"}
+        fields.String(), required=True, metadata={"description": "unknown executions, and executions beyond the time"}
     )
 
 
@@ -42,7 +42,7 @@ class ExplainedExecutionsSchema(Schema):
 def explain(body: dict[str, Any]) -> dict[str, Any]:
     """Explain up to 50 executions, as `GET /executions/{execution_id}/explain` does each.
 
-    Executions that wait in the same line are looked at together. After a second the rest is left out.
+    Executions that wait in the same partition are read together. After a second the rest is left out.
     """
     wanted = list(dict.fromkeys(body["executions"]))
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)

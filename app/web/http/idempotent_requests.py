@@ -116,7 +116,7 @@ def _first_or_again(view: AnyFunction, wanted: KeyedRequest, hints: set[Any], pa
 
 
 def _is_replayable(answer: Response) -> bool:
-    """Return whether a replay equals the answer: pages of the console are made anew, and not kept with their inputs."""
+    """Return whether a replay equals the answer: pages of the console are made again, not kept with inputs."""
     return answer.is_json or not answer.get_data()
 
 
