@@ -6,12 +6,10 @@ from typing import Any
 import click
 from marshmallow import fields
 
-from app.cli.options import LABELS, QUEUE, TEXT, F, InstantOrAge, Value
+from app.cli.options import AGO, LABELS, QUEUE, TEXT, F, InstantOrAge, Value
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.web.executions.filter_fields import Statuses, late_over_field
-
-_AGO = "30m, 2h, 7d ago, or a time with offset"
 
 
 class _States(click.ParamType[str]):
@@ -39,8 +37,8 @@ class _AsGiven(click.ParamType[str]):
 def execution_filter_options(command: F) -> F:
     """Declare the options that filter executions, apart from their time of creation."""
     for option in (
-        click.option("--scheduled-before", type=InstantOrAge(), help=_AGO),
-        click.option("--scheduled-after", type=InstantOrAge(), help=_AGO),
+        click.option("--scheduled-before", type=InstantOrAge(), help=AGO),
+        click.option("--scheduled-after", type=InstantOrAge(), help=AGO),
         click.option("--late-over", type=_AsGiven("duration", late_over_field()), help="began later than this: 5s, 2m"),
         click.option("--uncertain", is_flag=True, default=None, help="with an attempt that may have been delivered"),
         click.option("--error-type", type=TEXT, help="only failures with this error, such as HTTP_ERROR"),

@@ -24,6 +24,7 @@ from app.web.jobs.labels import LabelSelector
 T = TypeVar("T")
 F = TypeVar("F", bound=AnyFunction)
 MAX_LISTED = 10_000
+AGO = "30m, 2h, 7d ago, or a time with offset"
 _MAX_TEXT = 200
 
 
@@ -110,7 +111,7 @@ def created_options(command: F) -> F:
     """Declare the options --created-after, --created-before and --limit."""
     command = limit_option(command)
     for name in ("--created-before", "--created-after"):
-        command = click.option(name, type=InstantOrAge(), help="age (30m, 2h, 7d) or time with offset")(command)
+        command = click.option(name, type=InstantOrAge(), help=AGO)(command)
     return command
 
 

@@ -19,7 +19,7 @@ from app.cli.bulk_job_commands import (
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option
 from app.cli.execution_filter_options import execution_filter_options
-from app.cli.options import TEXT, Duration, InstantOrAge, enum_option
+from app.cli.options import AGO, TEXT, Duration, InstantOrAge, enum_option
 from app.features.bulk_jobs.api import begin_in, preview_in, shape
 from app.features.bulk_jobs.schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema
 from app.features.bulk_jobs.store import BULK_OPERATIONS, OF_SCHEDULES, BulkOperation
@@ -44,16 +44,15 @@ add_commands(group, SHOWN)
 _COLUMNS = {"EXECUTION": "execution_id", "STATUS": "status", "DUE": "run_at", "ENDPOINT": "endpoint", "JOB": "job_id"}
 _COLUMNS_OF_JOBS = {"JOB": "job_id", "STATUS": "status", "NEXT": "next_run_at", "ENDPOINT": "endpoint", "NAME": "name"}
 _NOUNS = {BulkAction.ARCHIVE: "dead letter", **dict.fromkeys(OF_SCHEDULES, "schedule")}
-_AGO = "30m, 2h, 7d ago, or a time with offset"
 
 
 @group.command("start")
 @click.argument("action", type=click.Choice([each.value for each in BulkAction]))
 @execution_filter_options
-@click.option("--created-after", type=InstantOrAge(), help=_AGO)
-@click.option("--created-before", type=InstantOrAge(), help=_AGO)
-@click.option("--failed-after", type=InstantOrAge(), help=f"archive: {_AGO}")
-@click.option("--failed-before", type=InstantOrAge(), help=f"archive: {_AGO}")
+@click.option("--created-after", type=InstantOrAge(), help=AGO)
+@click.option("--created-before", type=InstantOrAge(), help=AGO)
+@click.option("--failed-after", type=InstantOrAge(), help=f"archive: {AGO}")
+@click.option("--failed-before", type=InstantOrAge(), help=f"archive: {AGO}")
 @click.option("--all", "all_", is_flag=True, help="required if --status is the only filter")
 @enum_option("--if-running", IfRunning, "cancel: request or abort running executions")
 @click.option("--run-at", type=INSTANT, help="reschedule: new due time; a time in the past means now")

@@ -18,7 +18,7 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
-from app.cli.options import LABELS, TEXT, F, InstantOrAge, Value, enum_option, gather, limit_option, show_list
+from app.cli.options import AGO, LABELS, TEXT, F, InstantOrAge, Value, enum_option, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.dead_letters.api import (
     ArchiveSchema,
@@ -41,16 +41,14 @@ from app.features.dead_letters.trial import MAX_TRIAL
 from app.queue.ending import letters as dead_letters_store
 from app.web.services import services, wake
 
-_AGO = "30m, 2h, 7d ago, or a time with offset"
-
 group = ServiceGroup("dead-letters", help="Dead letters: failed executions until they are resolved.")
 
 
 def _filter_options(command: F) -> F:
     """Declare the options that filter dead letters."""
     for option in (
-        click.option("--failed-before", type=InstantOrAge(), help=_AGO),
-        click.option("--failed-after", type=InstantOrAge(), help=_AGO),
+        click.option("--failed-before", type=InstantOrAge(), help=AGO),
+        click.option("--failed-after", type=InstantOrAge(), help=AGO),
         click.option("--labels", type=LABELS, help="only letters of jobs with all these labels: team=billing,env=prod"),
         click.option("--error-type", type=TEXT, help="only letters with this error, such as HTTP_ERROR"),
         click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only letters of this endpoint"),
