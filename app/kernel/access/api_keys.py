@@ -69,6 +69,11 @@ class KeyState(StrEnum):
     REVOKED = "revoked"
 
 
+def is_valid(key: str) -> str:
+    """Return the SQL condition that a row of `api_keys` is neither revoked nor expired."""
+    return f"{key}.revoked_at IS NULL AND ({key}.expires_at IS NULL OR {key}.expires_at > now())"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredKey:
     key_id: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from app.kernel.access.api_keys import hash_of
+from app.kernel.access.api_keys import hash_of, is_valid
 from app.kernel.access.key_ring import CACHE_SECONDS, Key
 from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
@@ -18,8 +18,6 @@ CACHE_SIZE = 1_000
 SECRET_BYTES = 32
 LINK_SECONDS = 60
 SEEN_EVERY_SECONDS = 60
-
-_VALID_KEY = "k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())"
 
 BEGIN = statement(
     "console_sessions.begin",
@@ -58,7 +56,7 @@ FIND = statement(
        AND s.last_seen_at > now() - CAST(:idle AS BIGINT) * INTERVAL '1 second'
     """,
     seen_every_seconds=SEEN_EVERY_SECONDS,
-    valid_key=_VALID_KEY,
+    valid_key=is_valid("k"),
 )
 END = statement("console_sessions.end", "DELETE FROM console_sessions WHERE session_hash = :session_hash")
 PRUNE = deletion(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from app.kernel.access.api_keys import Scope, hash_of
+from app.kernel.access.api_keys import Scope, hash_of, is_valid
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
 from app.kernel.function_types import Clock, Run, never
@@ -29,21 +29,18 @@ FIND = statement(
     """
     WITH used AS (
       UPDATE api_keys SET last_used_at = now()
-       WHERE key_id = :key_id AND key_hash = :key_hash AND revoked_at IS NULL
-         AND (expires_at IS NULL OR expires_at > now())
+       WHERE key_id = :key_id AND key_hash = :key_hash AND {is_valid}
          AND (last_used_at IS NULL OR last_used_at < now() - {used_every_seconds} * INTERVAL '1 second')
       RETURNING key_id)
     SELECT key_hash, name, scopes, revoked_at IS NOT NULL AS revoked,
            CAST(EXTRACT(EPOCH FROM expires_at - now()) AS DOUBLE PRECISION) AS seconds_left
       FROM api_keys WHERE key_id = :key_id
     """,
+    is_valid=is_valid("api_keys"),
     used_every_seconds=USED_EVERY_SECONDS,
 )
 
-IDS = statement(
-    "api_keys.ids",
-    "SELECT key_id FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
-)
+IDS = statement("api_keys.ids", "SELECT key_id FROM api_keys WHERE {is_valid}", is_valid=is_valid("api_keys"))
 
 
 @dataclass(frozen=True, slots=True)
