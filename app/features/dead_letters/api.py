@@ -106,16 +106,21 @@ class DeadLetterViewSchema(DeadLetterSchema):
     )
 
 
-class DeadLetterQuery(PageQuery):
-    """Filters of the list."""
+class LetterQuery(Body):
+    """Filters of lists and of groups."""
 
     state = fields.Enum(LetterState, by_value=True, load_default=LetterState.OPEN)
     endpoint = fields.String(validate=validate.Length(1, 128))
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
     labels = LabelSelector()
-    group = group_field()
     failed_after = QueryInstant()
     failed_before = QueryInstant()
+
+
+class DeadLetterQuery(LetterQuery, PageQuery):
+    """Filters of the list."""
+
+    group = group_field()
 
 
 class RedriveSchema(Body):

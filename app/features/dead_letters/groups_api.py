@@ -5,28 +5,16 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.features.dead_letters import api
-from app.features.dead_letters.api import ERROR_TYPE
+from app.features.dead_letters.api import ERROR_TYPE, LetterQuery
 from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroups, groups_of
-from app.features.dead_letters.letter_list import LetterFilter, LetterState
+from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.message_form import FOLDED_ID, FOLDED_NUMBER
 from app.features.dead_letters.since_failure import MAX_COUNTED, SinceFailure, since_failure
 from app.kernel.errors import DeadLetterNotFoundError
-from app.web.http.request_fields import Body, Instant, Name, QueryInstant
-from app.web.jobs.labels import LabelSelector
+from app.web.http.request_fields import Instant, Name
 from app.web.services import services
 
 resource = api.resource
-
-
-class LetterGroupsQuery(Body):
-    """Filters of the groups."""
-
-    state = fields.Enum(LetterState, by_value=True, load_default=LetterState.OPEN)
-    endpoint = fields.String(validate=validate.Length(1, 128))
-    error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
-    labels = LabelSelector()
-    failed_after = QueryInstant()
-    failed_before = QueryInstant()
 
 
 class LetterGroupSchema(Schema):
@@ -85,7 +73,7 @@ class SinceFailureSchema(Schema):
     verdict = fields.String(required=True, metadata={"description": "prospects of a redrive, in a sentence"})
 
 
-@resource.route("GET", "/dead-letters/groups", query=LetterGroupsQuery, returns=LetterGroupsSchema)
+@resource.route("GET", "/dead-letters/groups", query=LetterQuery, returns=LetterGroupsSchema)
 def groups(query: dict[str, Any]) -> LetterGroups:
     """Group the newest dead letters of a filter by endpoint, error, status of the answer and form of the message.
 
