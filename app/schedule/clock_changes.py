@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
-from app.schedule.day import HOUR, MINUTE, Day
+from app.schedule.day import MINUTE, Day
 from app.schedule.zones import time_zone
 
 
@@ -41,13 +41,11 @@ class ClockChange:
 
 def changes_on(day: Day, timezone: str) -> list[ClockChange]:
     """List the clock changes of a zone within a day, in order."""
-    zone, found, start = time_zone(timezone), list[ClockChange](), day.start
-    while start < day.end:
-        end = min(start + HOUR, day.end)
+    zone, found = time_zone(timezone), list[ClockChange]()
+    for start, end in day.hours():
         before, after = start - MICROSECOND, end - MICROSECOND
         if before.astimezone(zone).utcoffset() != after.astimezone(zone).utcoffset():
             found.append(_change(timezone, start, end))
-        start = end
     return found
 
 

@@ -41,6 +41,14 @@ class Day:
         """Length; not 1,440 if the clock changes, and 0 for a date that the zone skipped."""
         return -((self.start - self.end) // MINUTE)
 
+    def hours(self) -> Iterator[tuple[datetime, datetime]]:
+        """Yield the start and the end of each hour; the last hour may be shorter."""
+        start = self.start
+        while start < self.end:
+            end = min(start + HOUR, self.end)
+            yield start, end
+            start = end
+
     def at(self, minute: int) -> datetime:
         """Return the begin of a minute of the day, in the zone."""
         return (self.start + minute * MINUTE).astimezone(time_zone(self.timezone))
@@ -196,14 +204,11 @@ def _stretches(timezone: str, day: Day) -> tuple[_Stretch, ...]:
 
 
 def _hours(zone: ZoneInfo, day: Day) -> Iterator[_Stretch]:
-    start = day.start
-    while start < day.end:
-        end = min(start + HOUR, day.end)
+    for start, end in day.hours():
         # A tick at a change belongs to the change, and a second pass differs from the first.
         before, local = (start - MICROSECOND).astimezone(zone), start.astimezone(zone)
         is_steady = before.utcoffset() == (end - MICROSECOND).astimezone(zone).utcoffset() and not local.fold
         yield _Stretch(start, end, local.utcoffset() if is_steady else None)
-        start = end
 
 
 def _walked(schedule: Schedule, day: Day, stretch: _Stretch) -> int:
