@@ -48,6 +48,7 @@ def chart_values(endpoint: str) -> Values:
 def past(length: timedelta, endpoint: str = ALL) -> DeliveryHistory:
     """Read the history of the last `length`, in at most MAX_STEPS steps."""
     database = services().database
-    now = rollup_slots.marks(database).now
+    marks = rollup_slots.marks(database)
     step = chosen_step(length, length, points=MAX_STEPS, ladder=STEPS_OF_CHARTS)
-    return read_history(database, Range.of(now - length, now, step, now), endpoint=endpoint)
+    wanted = Range.of(marks.now - length, marks.now, step, marks.now)
+    return read_history(database, wanted, marks, endpoint=endpoint)

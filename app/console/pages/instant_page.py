@@ -10,6 +10,7 @@ from app.console.views.event_lines import event_line
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
 from app.features.events import store as events_store
 from app.features.events.event import EventPosition
+from app.features.rollups import rollup_slots
 from app.features.rollups.delivery_history import Range, read_history
 from app.kernel import audit
 from app.kernel.audit import AuditFilter
@@ -46,8 +47,8 @@ def events(instant: str) -> Values:
 @page.region("rates", reads="GET /stats/history")
 def rates(instant: str) -> Values:
     """Read the deliveries, the backlog and the workers by the minute; gaps where nobody counted."""
-    at = _at(instant)
-    history = read_history(services().database, Range.of(at - AROUND, at + AROUND, 0, now()))
+    at, database = _at(instant), services().database
+    history = read_history(database, Range.of(at - AROUND, at + AROUND, 0, now()), rollup_slots.marks(database))
     step = timedelta(seconds=history.range.step_s)
     points = [point for point in history.points if point.counts is not None or point.gauges is not None]
     return {"points": points, "at": at, "step": step}

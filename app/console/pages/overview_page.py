@@ -14,6 +14,7 @@ from app.features.breakers import store as breakers
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.control.trouble import EndpointOrder, ordered
+from app.features.rollups import rollup_slots
 from app.features.rollups.delivery_history import Range, chosen_step, read_history
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
@@ -45,7 +46,9 @@ def figures() -> Values:
     """Read the figures of the window, and their course."""
     length = PERIODS[_window()]
     step = chosen_step(length, length, points=POINTS)
-    history = read_history(services().database, Range.of(now() - length, now(), step, now()))
+    database = services().database
+    wanted = Range.of(now() - length, now(), step, now())
+    history = read_history(database, wanted, rollup_slots.marks(database))
     return {"figures": overview_figures.figures(history, shared_figures().service().statistics)}
 
 

@@ -148,8 +148,9 @@ def get(query: dict[str, Any]) -> dict[str, Any]:
     of their own; the rest share a sum (`endpoint=*`).
     """
     database = services().database
-    wanted = wanted_range(query, rollup_slots.marks(database).now)
-    found = read_history(database, wanted, endpoint=query.get("endpoint", ALL), queue=query.get("queue", FLEET))
+    marks = rollup_slots.marks(database)
+    endpoint, queue = query.get("endpoint", ALL), query.get("queue", FLEET)
+    found = read_history(database, wanted_range(query, marks.now), marks, endpoint=endpoint, queue=queue)
     return shape(found, histograms=query["histograms"])
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.rollups import rollup_slots
 from app.features.rollups.distribution import Distribution
-from app.features.rollups.rollup_slots import HOUR_S, KEPT_S, floored
+from app.features.rollups.rollup_slots import HOUR_S, KEPT_S, Marks, floored
 from app.features.rollups.rollup_statements import COUNTS, FIGURES, MAX_ERROR_TYPES
 from app.features.rollups.samples import FLEET
 from app.kernel.db import Database
@@ -154,7 +153,9 @@ def chosen_step(
     return ladder[-1]
 
 
-def read_history(database: Database, wanted: Range, *, endpoint: str = ALL, queue: str = FLEET) -> DeliveryHistory:
+def read_history(
+    database: Database, wanted: Range, marks: Marks, *, endpoint: str = ALL, queue: str = FLEET
+) -> DeliveryHistory:
     """Read the history of an endpoint and of a queue; an endpoint without a row in a counted slot delivered nothing."""
     params = {"level": wanted.level, "since": wanted.since, "until": wanted.until, "endpoint": endpoint, "queue": queue}
     counted = [0] * wanted.steps
@@ -169,8 +170,8 @@ def read_history(database: Database, wanted: Range, *, endpoint: str = ALL, queu
         Point(wanted.at(place), seconds, DeliveryCounts.total(rows) if seconds else None, gauges.get(place))
         for place, (seconds, rows) in enumerate(zip(counted, of_steps, strict=True))
     ]
-    reached = rollup_slots.marks(database).reached.get(wanted.level)
-    return DeliveryHistory(wanted, endpoint, queue, reached, points, database.fetch(FAILURES, params))
+    failures = database.fetch(FAILURES, params)
+    return DeliveryHistory(wanted, endpoint, queue, marks.reached.get(wanted.level), points, failures)
 
 
 def _gauges(wanted: Range, rows: Sequence[Row[Any]]) -> Mapping[int, Gauges]:

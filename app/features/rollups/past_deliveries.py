@@ -24,9 +24,9 @@ class PastDeliveries:
 
     @classmethod
     def of(cls, database: Database, *, last: timedelta, endpoint: str | None) -> Self:
-        now = rollup_slots.marks(database).now
-        wanted = Range.of(now - last, now, text_chart.step_of(last, last), now)
-        return cls(read_history(database, wanted, endpoint=endpoint or ALL))
+        marks = rollup_slots.marks(database)
+        wanted = Range.of(marks.now - last, marks.now, text_chart.step_of(last, last), marks.now)
+        return cls(read_history(database, wanted, marks, endpoint=endpoint or ALL))
 
     def shape(self) -> dict[str, Any]:
         return api.shape(self.history, histograms=False)
