@@ -7,6 +7,7 @@ from app.cli import commands
 from app.cli.commands import FAILED, confirm, yes_option
 from app.cli.console import json_option, print_json, progress, show_line, show_table
 from app.features.doctor import examination
+from app.features.doctor.api import shape
 from app.kernel.formats import numbered
 from app.kernel.function_types import never
 from app.scheduler.chore import ChoreContext
@@ -27,7 +28,7 @@ def command(repairs: bool, yes: bool, as_json: bool) -> None:
     found = _examine()
     repaired = _repair(found, yes=yes, tell=not as_json) if repairs else {}
     if as_json:
-        print_json({"findings": [_shape(each) | {"repaired": repaired.get(each)} for each in found]})
+        print_json({"findings": [shape(each) | {"repaired": repaired.get(each)} for each in found]})
     else:
         _show(found, repaired)
     if any(each not in repaired for each in found):
@@ -55,10 +56,6 @@ def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[Finding, int
             repaired[finding] = repair()
             advance(1)
     return repaired
-
-
-def _shape(each: Finding) -> dict[str, object]:
-    return {"check": each.check, "problem": each.problem, "fix": each.fix, "fixable": each.repair is not None}
 
 
 def _show(found: list[Finding], repaired: dict[Finding, int]) -> None:
