@@ -60,10 +60,10 @@ class AsyncAttempts(AsyncGroup):
         created_before: str | datetime | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.UncertainAttempt]:
-        """List attempts whose outcome nobody knows, newest first: the receiver may have got them.
+        """List attempts with an unknown outcome, newest first: the receiver may have got them.
 
-        The receiver can tell by the idempotency key, which all attempts of an execution share. A page may have
-        fewer than `limit`, even none, if few of very many match: continue while there is a `cursor`.
+        The receiver recognises them by the idempotency key, which all attempts of an execution share. A page may
+        have fewer than `limit`, even none, if few of very many match: continue while there is a `cursor`.
 
         Args:
             limit: Items per page, 1 to 200; None for `50`.
@@ -757,9 +757,9 @@ class AsyncDeadLetters(AsyncGroup):
         endpoint: str | None = None,
         error_type: str | None = None,
         labels: str | None = None,
-        group: str | None = None,
         failed_after: str | datetime | None = None,
         failed_before: str | datetime | None = None,
+        group: str | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.DeadLetter]:
         """List dead letters, latest failure first.
@@ -774,9 +774,9 @@ class AsyncDeadLetters(AsyncGroup):
             endpoint: Only items with this endpoint; None for all.
             error_type: Only items with this error type, such as `HTTP_ERROR`; None for all.
             labels: `key=value`, or several separated by commas: jobs with all of these labels.
-            group: `group` of `GET /dead-letters/groups`.
             failed_after: Only items that failed at this time or later; None for no bound.
             failed_before: Only items that failed before this time; None for no bound.
+            group: `group` of `GET /dead-letters/groups`.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -797,9 +797,9 @@ class AsyncDeadLetters(AsyncGroup):
                 "endpoint": endpoint,
                 "error_type": error_type,
                 "labels": labels,
-                "group": group,
                 "failed_after": failed_after,
                 "failed_before": failed_before,
+                "group": group,
             },
             timeout=timeout,
         )
@@ -968,7 +968,7 @@ class AsyncDeadLetters(AsyncGroup):
         return answer
 
     async def since(self, letter_id: str, /, *, timeout: float | None = None) -> models.SinceFailure:
-        """Tell what has changed since a failure, and whether later executions of the endpoint succeeded.
+        """List the changes since a failure, and count later executions of the endpoint by their ends.
 
         Args:
             letter_id: Id of the dead letter.
@@ -1876,7 +1876,7 @@ class AsyncExplanations(AsyncGroup):
     ) -> models.ExplainedExecutions:
         """Explain up to 50 executions, as `GET /executions/{execution_id}/explain` does each.
 
-        Executions that wait in the same line are looked at together. After a second the rest is left out.
+        Executions that wait in the same partition are read together. After a second the rest is left out.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
@@ -1928,8 +1928,7 @@ class AsyncFigures(AsyncGroup):
     ) -> models.EndpointStates:
         """List endpoints by trouble: breakers, failures, lateness, pauses, limits and dead letters.
 
-        Deliveries are those of the counted slots (`GET /stats/history`). A web process reads a window once in 2
-        s.
+        Deliveries come from the counted slots (`GET /stats/history`). A web process reads a window once in 2 s.
 
         Args:
             window: Length of time until now; default `1h`; None for `3600000`.
@@ -2016,8 +2015,8 @@ class AsyncHistory(AsyncGroup):
         """Show how many deliveries ended in each step of a period, how late they started and how long they took.
 
         A scheduler counts each slot of 10 s once, some seconds after its end. Slots are kept as they are for 3
-        hours, in minutes for 3 days, and in hours for TE_ROLLUP_DAYS. Of the endpoints with fewer deliveries than
-        the TE_ROLLUP_ENDPOINTS busiest of a slot, only the sum is kept (`endpoint=*`).
+        hours, in minutes for 3 days, and in hours for TE_ROLLUP_DAYS. The TE_ROLLUP_ENDPOINTS busiest endpoints
+        of a slot have counts of their own; the rest share a sum (`endpoint=*`).
 
         Args:
             last: Without `from`: length of the period until `until`; default `1h`.
@@ -2025,7 +2024,7 @@ class AsyncHistory(AsyncGroup):
             until: Default: now.
             step: Seconds of a point, a multiple of 10; default: 720 points at most, from the slots that are kept,
                 10 to 86,400.
-            endpoint: Only this endpoint; `*` for those that are not among the busiest of their slot.
+            endpoint: Only this endpoint; `*`: the sum of endpoints that are not among the busiest of a slot.
             queue: Gauges of this queue instead of the whole fleet.
             histograms: With the counts of each class; None for `False`.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.

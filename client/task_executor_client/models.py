@@ -1449,7 +1449,7 @@ class ExplainedExecutions(TypedDict):
 
     items: list[ExplainedExecution]
     left_out: list[str]
-    """Unknown executions, and those without time to look."""
+    """Unknown executions, and executions beyond the time."""
 
 
 class AuditEntry(TypedDict):
@@ -1833,7 +1833,7 @@ class SinceFailure(TypedDict):
     """Later executions, 100 at most."""
     changes: list[Difference]
     verdict: str
-    """What a redrive may expect, in a sentence."""
+    """Prospects of a redrive, in a sentence."""
 
 
 class Wanted(TypedDict):
@@ -3303,7 +3303,7 @@ class ScheduleDay(TypedDict):
     """Up to 10 minutes with more than one start, most starts first."""
     clock_changes: list[ClockChange]
     schedules: list[DaySchedule]
-    """Those with a start on the day, by their first start."""
+    """Schedules with a start on the day, by their first start."""
 
 
 class Outage(TypedDict):
