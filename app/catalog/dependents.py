@@ -4,6 +4,8 @@ A live endpoint refers by its current version. Unfinished executions and unretir
 with which they were created, which may be older.
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, TextClause
 
 from app.kernel.errors import ConflictError, Detail
@@ -57,14 +59,11 @@ def _of_versions(name: str, refers: str) -> NamedStatement:
 OF_PAYLOAD_SPEC = _of_versions("dependents.of_payload_spec", REFERS["payload spec"])
 OF_CONFIG = _of_versions("dependents.of_config", REFERS["config"])
 OF_SECRET = _of_versions("dependents.of_secret", REFERS["secret"])
-OF_ENDPOINT = statement(
-    "dependents.of_endpoint",
+_ENDPOINT_IN_DEFINITIONS = statement(
+    "dependents.endpoint_in_definitions",
     """
     WITH found AS (
-      (SELECT 'job' AS what, job_id AS id FROM jobs
-        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {shown})
-      UNION
-      (SELECT 'endpoint', name FROM endpoints
+      (SELECT 'endpoint' AS what, name AS id FROM endpoints
         WHERE {is_callback} AND deleted_at IS NULL LIMIT {shown})
       UNION
       (SELECT 'endpoint', name FROM endpoints
@@ -72,7 +71,19 @@ OF_ENDPOINT = statement(
           AND {in_nodes} LIMIT {shown})
       UNION
       (SELECT 'notification rule', name FROM notification_rules
-        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown})
+        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown}))
+    SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
+    """,
+    shown=SHOWN + 1,
+    is_callback=IS_CALLBACK,
+    in_nodes=IN_NODES,
+)
+_ENDPOINT_IN_WORK = statement(
+    "dependents.endpoint_in_work",
+    """
+    WITH found AS (
+      (SELECT 'job' AS what, job_id AS id FROM jobs
+        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {shown})
       UNION
       (SELECT 'workflow', workflow_id FROM workflow_nodes
         WHERE endpoint = :name AND {may_start} LIMIT {shown})
@@ -92,14 +103,14 @@ OF_ENDPOINT = statement(
     waits=WAITS,
     runs=RUNS,
     may_start=MAY_START,
-    is_callback=IS_CALLBACK,
-    in_nodes=IN_NODES,
 )
+OF_ENDPOINT = (_ENDPOINT_IN_DEFINITIONS, _ENDPOINT_IN_WORK)
 
 
-def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> None:
-    """Raise ConflictError, with the names of the dependents, if any exist."""
-    found = [f"{row.what} {row.id}" for row in connection.execute(query, {"name": name})]
+def refuse(connection: Connection, queries: Sequence[TextClause], noun: str, name: str) -> None:
+    """Raise ConflictError, with the names of the dependents, if a query finds any."""
+    rows = (row for query in queries for row in connection.execute(query, {"name": name}))
+    found = [f"{row.what} {row.id}" for row in rows]
     if not found:
         return
     shown = found[:SHOWN]

@@ -118,7 +118,7 @@ class NamedTable:
         def body(connection: Connection) -> None:
             before = self._lock(connection, name, change)
             if self.dependents is not None:
-                dependents.refuse(connection, self.dependents, self.noun, name)
+                dependents.refuse(connection, [self.dependents], self.noun, name)
             connection.execute(delete(self.table).where(self.table.c.name == name))
             if self.forget is not None:
                 self.forget(connection, name)

@@ -29,7 +29,7 @@ def crowded(database: Database) -> Database:
 @pytest.mark.parametrize(
     ("query", "name"),
     [
-        (dependents.OF_ENDPOINT, "target"),
+        (dependents.OF_ENDPOINT[1], "target"),
         (dependents.OF_CONFIG, "c"),
         (dependents.OF_PAYLOAD_SPEC, "p"),
         (dependents.OF_SECRET, "s"),
@@ -44,5 +44,6 @@ def test_query_reads_few_of_many_dependents(crowded: Database, query: TextClause
 
 def test_query_reads_few_blocks_for_an_endpoint_without_dependents(crowded: Database) -> None:
     rows.add_endpoint(crowded, "unused")
-    assert crowded.fetch(dependents.OF_ENDPOINT, {"name": "unused"}) == []
-    assert blocks(crowded, dependents.OF_ENDPOINT, {"name": "unused"}) < 20
+    unused = {"name": "unused"}
+    assert [crowded.fetch(query, unused) for query in dependents.OF_ENDPOINT] == [[], []]
+    assert sum(blocks(crowded, query, unused) for query in dependents.OF_ENDPOINT) < 20
