@@ -23,7 +23,7 @@ TAKE = text(
 )
 _DROP = text("DELETE FROM migration_lease WHERE id = 'schema' AND holder = :holder")
 
-# Of two concurrent CREATE TABLE IF NOT EXISTS, PostgreSQL may fail one with 23505, 42P07 or 42710.
+# PostgreSQL may fail one of two concurrent CREATE TABLE IF NOT EXISTS with 23505, 42P07 or 42710.
 _RACE = {"23505", "42P07", "42710", "40001", "40P01"}
 
 

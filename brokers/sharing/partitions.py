@@ -162,7 +162,7 @@ class KnownPartitions:
                 self._resting.get(endpoint, {}).pop(partition, None)
                 self._counts[endpoint] -= 1
                 if not self._counts[endpoint]:
-                    # Endpoints come and go; only those with known partitions are kept.
+                    # Endpoints come and go; only endpoints with known partitions are kept.
                     del self._counts[endpoint]
                     self._resting.pop(endpoint, None)
         if not ready.open_partitions:

@@ -1,4 +1,4 @@
-"""Ready: the partitions with due executions, in the order in which they are claimed."""
+"""Ready partitions: the partitions with due executions, in the order in which they are claimed."""
 
 import heapq
 import itertools

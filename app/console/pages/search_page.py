@@ -1,4 +1,4 @@
-"""Search: one word, all kinds of things."""
+"""Search page: the rows of all kinds that one word names."""
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query

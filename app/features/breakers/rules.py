@@ -64,8 +64,8 @@ class Counts(NamedTuple):
 class StoredBreaker(NamedTuple):
     """Stored state of a breaker, which may be probed from `until` (on `time.monotonic()`) on.
 
-    Of an open breaker, in all processes: `failing` is the endpoint with most failures; `is_shared` is true if several
-    endpoints resolve to the target.
+    For an open breaker, over all processes: `failing` is the endpoint with most failures; `is_shared` is true if
+    several endpoints resolve to the target.
     """
 
     target: str

@@ -87,7 +87,7 @@ def chores(context: ChoreContext) -> list[Chore]:
 
 
 def _prune(context: ChoreContext, shard: int, retention_ms: int, locked: set[str]) -> int:
-    """Delete the expired results of one retention; return the number of executions changed, and add locked ones."""
+    """Delete the expired results of one retention; return their number, and add skipped rows to `locked`."""
     pruned, after = 0, Position(EPOCH, "")
     while not context.stopping():
         params = {"shard": shard, "retention_ms": retention_ms, "limit": BATCH}

@@ -33,7 +33,7 @@ from app.kernel.metrics.series import Series
 from app.kernel.sql import statement
 from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW
 
-# Shards and look-ahead of new executions are those of te_enqueue: a worker's outbox has no settings.
+# New executions have the shards and the look-ahead of te_enqueue: a worker's outbox has no settings.
 LOCK = statement(
     "workflows.lock",
     """
@@ -152,7 +152,7 @@ def _count(made: WorkflowStep, seconds: float) -> None:
 
 
 def begin(connection: Connection, workflow_id: str) -> WorkflowStep | None:
-    """Lock a workflow for a step; None if another step holds it, or nothing can change it any more."""
+    """Lock a workflow for a step; None if another step holds it, or it can no longer change."""
     row = connection.execute(LOCK, {"workflow_id": workflow_id}).first()
     return None if row is None else WorkflowStep.of(OpenWorkflow.from_row(row))
 

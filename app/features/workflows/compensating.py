@@ -1,7 +1,8 @@
 """Compensation of a workflow that failed: undoes its succeeded nodes, the last ended first, one after the other.
 
-The compensation of a node is its item -1. A workflow that compensates always has one that runs, or has ended and is to
-be counted: the step that counts the last end starts the first one, and each later step the next.
+The compensation of a node is its item -1. While a workflow compensates, one compensation runs or has
+an uncounted end: the step that counts the end of the last node starts the first compensation, and the step that counts
+a compensation starts the next.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ INPUT = statement("jobs.input_of_node", "SELECT input FROM jobs WHERE job_id = :
 
 
 def go_on(connection: Connection, step: WorkflowStep) -> None:
-    """Count a compensation that has ended, and start the next one; a failed one ends the workflow."""
+    """Count a compensation that has ended, and start the next; a failed compensation ends the workflow."""
     row = connection.execute(ENDED, {"workflow_id": step.workflow_id}).first()
     if row is None:
         return

@@ -25,7 +25,7 @@ class NodeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeStart:
-    """Decision about a node whose parents are all through: READY, or SKIPPED with a reason."""
+    """Decision about a node after the end of all its parents: READY, or SKIPPED with a reason."""
 
     state: NodeState
     reason: NodeReason | None = None

@@ -29,7 +29,7 @@ def is_current(item: str) -> str:
 
 
 def is_marked(workflow: str) -> str:
-    """Return the SQL condition that a workflow has nodes whose reports are to be taken back."""
+    """Return the SQL condition that a workflow has nodes with reports to take back."""
     return f"EXISTS (SELECT 1 FROM workflow_nodes AS r WHERE r.workflow_id = {workflow}.workflow_id AND r.is_reopened)"  # noqa: S608 - a part of a statement, composed at import
 
 

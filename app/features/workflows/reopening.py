@@ -46,7 +46,7 @@ RECOUNT = statement(
      WHERE n.workflow_id = :workflow_id AND n.node = ANY (CAST(:nodes AS BIGINT[])) AND n.item = 0 AND n.node = u.node
     """,
 )
-# A workflow that has ended gets its deadline anew.
+# A workflow that has ended gets its deadline again, from now.
 REOPEN = statement(
     "workflows.reopen",
     """

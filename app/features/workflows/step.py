@@ -14,7 +14,7 @@ class StepOvertakenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenWorkflow(RowValue):
-    """Row of a workflow, except its input. It has ended only if nodes are marked, whose executions were retried."""
+    """Row of a workflow, except its input. It may have ended only if retries of executions have marked its nodes."""
 
     workflow_id: str
     name: str

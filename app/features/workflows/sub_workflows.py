@@ -19,7 +19,7 @@ DEFINITIONS = statement(
 
 
 def depth_faults(fetch: Fetch, nodes: Sequence[Any], own: str | None = None) -> Iterator[Detail]:
-    """Yield the node whose endpoint leads to too deep workflows, or back to the endpoint `own`.
+    """Yield a fault of each node with an endpoint that nests too deep, or leads back to the endpoint `own`.
 
     Each level of definitions is read once.
     """

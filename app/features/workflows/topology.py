@@ -10,7 +10,7 @@ from app.kernel.errors import WorkflowNodeNotFoundError
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Names of nodes, each after its parents; dependencies and dependents are those of one node, or None."""
+    """Names of nodes, each after its parents; dependencies and dependents belong to one node, or are None."""
 
     roots: Sequence[str]
     leaves: Sequence[str]

@@ -1,4 +1,4 @@
-"""Number of items of a workflow, whose bound each list is checked against when it begins."""
+"""Number of items of a workflow, and its bound, which is checked when a list begins."""
 
 from sqlalchemy import Connection
 

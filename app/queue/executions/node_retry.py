@@ -1,4 +1,4 @@
-"""Nodes of workflows whose executions are retried manually: they run again, and what followed is taken back.
+"""Nodes of workflows with manually retried executions: they run again, and the effects of their ends are taken back.
 
 A retry marks its nodes only; a step of their workflow (app.features.workflows.reopening) takes back what the nodes have
 reported. An end from before the retry settles nothing.

@@ -18,7 +18,7 @@ _ENDS = {
 
 
 def each_node_once(evidence: Evidence) -> Iterator[str]:
-    """Find nodes and items without exactly one job of their run, and ends that differ from those of executions."""
+    """Find nodes and items without exactly one job of their run, and ends that differ from the end of the execution."""
     jobs = defaultdict[NodeKey, list[str]](list)
     for job in evidence.workflows.jobs:
         jobs[job.place].append(job.job_id)

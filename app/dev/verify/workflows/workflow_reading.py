@@ -1,4 +1,4 @@
-"""Reading of the workflows of a run, whose name all of them have."""
+"""Reading of the workflows of a run: each has the name of the run."""
 
 from collections.abc import Mapping, Sequence
 
