@@ -41,8 +41,7 @@ def check_spec(
     """
     transport = TRANSPORTS[endpoint_type]
     _check_shape(transport.spec, spec, "/spec")
-    # The reclaim of stuck attempts reads the time limit of an actor.
-    longest = math.inf if endpoint_type is EndpointType.ACTOR else stuck_timeout_ms
+    longest = stuck_timeout_ms if transport.stuck_grace_ms is None else math.inf
     _check_timeouts(spec, spec.get("timeout_ms", transport.defaults["timeout_ms"]), longest)
     template = compile_spec(endpoint_type, spec)
     faults = [

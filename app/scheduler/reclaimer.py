@@ -10,7 +10,8 @@ from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import statement
 from app.kernel.tracing.exporting import Exporting
-from app.queue.executions.reclaim import START, candidates, reclaim
+from app.queue.executions.reclaim import reclaim
+from app.queue.executions.reclaim_candidates import START, candidates
 from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far
 from app.scheduler.locked_rows import LockedRow, LockedRows
 from app.scheduler.outbox_chore import Outbox

@@ -13,12 +13,6 @@ from app.catalog.templates.compilation import ALL, FieldKind
 from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_NAME
 
-MAX_LOST = 3
-DEFAULT_TIMEOUT_MS = 630_000
-GRACE_MS = 60_000
-"""An attempt counts as stuck this long after its `timeout_ms`, counted from its claim."""
-
-
 _PLAIN_ACTOR = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DIGEST_CHARACTERS = 8
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
@@ -61,12 +55,12 @@ class ActorSpec(StrictSchema):
         FieldKind.ARGUMENTS,
         ALL,
     )
-    timeout_ms = milliseconds(load_default=DEFAULT_TIMEOUT_MS)
+    timeout_ms = milliseconds(load_default=630_000)
     soft_timeout_ms = soft_milliseconds()
     max_lost = whole(
         1,
         100,
-        load_default=MAX_LOST,
+        load_default=3,
         metadata={"description": "the execution fails with WORKER_LOST once so many attempts have lost their process"},
     )
     cron = text(200, metadata={"description": "schedule that the process has registered", "example": "0 9 * * *"})
@@ -87,6 +81,7 @@ TRANSPORT = Transport(
     spec=ActorSpec(),
     output=ActorOutput(),
     errors=("PROCESS_LOST", "TIMEOUT"),
+    stuck_grace_ms=60_000,
     examples=(
         Example(
             name="send-mail",

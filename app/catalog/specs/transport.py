@@ -69,6 +69,8 @@ class Transport:
         examples: Endpoints of the OpenAPI document.
         faults: Returns faults of a spec with its config, beyond single fields; None for no such faults.
         apart: Returns a text that distinguishes targets of one server, from the template and the config.
+        stuck_grace_ms: For attempts that may outlast the stuck timeout: they count as stuck this long after their
+            `timeout_ms`, counted from the claim. None: attempts end before the stuck timeout.
 
     Raises:
         TypeError: The schema `spec` declares no `timeout_ms` with a default.
@@ -103,6 +105,7 @@ class Transport:
     examples: tuple[Example, ...]
     faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] | None = None
     apart: Callable[[SpecTemplate, Mapping[str, Any]], str] = _is_one
+    stuck_grace_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a spec whose attempts have no time limit."""

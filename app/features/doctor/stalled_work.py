@@ -10,7 +10,8 @@ from app.kernel.formats import numbered
 from app.kernel.sql import statement
 from app.queue.bulk.bulk_job_runner import TURN_SECONDS
 from app.queue.executions.materialization import due
-from app.queue.executions.reclaim import Candidate, candidates, reclaim
+from app.queue.executions.reclaim import reclaim
+from app.queue.executions.reclaim_candidates import Candidate, candidates
 from app.queue.jobs import unfinished_changes
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import MAX_COUNTED, START_SCHEDULER, Finding, counted, demand, listed, pause

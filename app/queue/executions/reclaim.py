@@ -1,64 +1,23 @@
 """Reclaim: end attempts of RUNNING executions that their workers will not complete.
 
-Candidates are read first, and the next state of each is decided. One statement then repeats the whole condition in its
-UPDATE: of two schedulers and a late completion, the first wins and the rest change nothing.
+`reclaim_candidates` reads candidates and decides the next state of each. One statement then repeats the whole condition
+in its UPDATE: of two schedulers and a late completion, the first wins and the rest change nothing.
 """
 
 import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from enum import Enum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Row
-
-from app.catalog.retry_policy import RetryPolicy
-from app.catalog.specs.actor import DEFAULT_TIMEOUT_MS, GRACE_MS, MAX_LOST
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.sql import of_regions, statement
+from app.kernel.sql import statement
 from app.queue.ending.outbox_rows import put_ends_of
-from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.handover import HAS_WORKFLOW
-from app.queue.executions.settlement import MAY_SETTLE, settlement_of
-from app.queue.executions.verdict import Tried, Verdict, decide, outcome
-from schema.inline_bounds import MAX_TIMEOUT_MS
+from app.queue.executions.reclaim_candidates import IS_LOST, IS_STUCK, Candidate, reason_of
+from app.queue.executions.settlement import settlement_of
 from schema.states import ExecutionStatus, LogLevel
-
-# An expired lease is never renewed, so a lost execution stays lost between the two statements.
-_IS_LOST = f"""(NOT EXISTS (SELECT 1 FROM workers AS w
-                            WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
-                AND NOT {HAS_WORKFLOW})"""  # noqa: S608 - a constant of this package
-# An actor has the time limit of its version, which may be longer.
-_IS_STUCK = f"""(e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT {HAS_WORKFLOW}
-                 AND (e.endpoint_type <> 'ACTOR' OR NOT EXISTS (
-                        SELECT 1 FROM endpoint_versions AS x
-                         WHERE x.endpoint = e.endpoint AND x.version = e.endpoint_version
-                           AND e.started_at > now() - INTERVAL '1 millisecond' * CAST({GRACE_MS} + CASE
-                                 WHEN jsonb_typeof(x.spec->'timeout_ms') = 'number'
-                                 THEN LEAST(CAST(x.spec->>'timeout_ms' AS NUMERIC), {MAX_TIMEOUT_MS})
-                                 ELSE {DEFAULT_TIMEOUT_MS} END AS DOUBLE PRECISION))))"""  # noqa: S608 - constants
-
-_CANDIDATES = f"""
-    SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,
-           now() - e.scheduled_at AS age, v.retry_policy,
-           (SELECT count(*) FROM attempts AS a
-             WHERE a.execution_id = e.execution_id
-               AND a.error->>'type' IN ('WORKER_LOST', 'STUCK', 'PROCESS_LOST')) AS lost_before,
-           e.endpoint_type = 'ACTOR' AS is_actor, v.spec->'max_lost' AS max_lost,
-           (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
-      FROM executions AS e
-      LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
-     WHERE e.status = 'RUNNING'
-       AND (e.endpoint, e.limit_key, e.worker_id, e.execution_id) > (:endpoint, :limit_key, :worker_id, :execution_id)
-       AND {{condition}}
-     ORDER BY e.endpoint, e.limit_key, e.worker_id, e.execution_id LIMIT :limit
-    """  # noqa: S608 - a constant of this package
-LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST + of_regions("e")))
-STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + of_regions("e")))
 
 # RECLAIM skips locked executions, and executions whose end would settle a locked job, and returns the names of the
 # locked rows. Waiting for one row would leave all other executions with their dead workers.
@@ -139,8 +98,8 @@ RECLAIM = statement(
      WHERE taken.execution_id IS NULL
        AND (free.execution_id IS NULL OR lost.job_id IS NOT NULL AND free_jobs.job_id IS NULL)
     """,
-    is_lost=_IS_LOST,
-    is_stuck=_IS_STUCK,
+    is_lost=IS_LOST,
+    is_stuck=IS_STUCK,
     settlement=settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'"),
     put_ends=put_ends_of(
         "taken",
@@ -150,35 +109,6 @@ RECLAIM = statement(
         rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
     ),
 )
-
-
-class LossReason(Enum):
-    """Reason why an attempt is ended without its worker; the name is the type of the attempt's error."""
-
-    WORKER_LOST = "the worker's lease ran out before it wrote a result"
-    STUCK = "no result was written within the stuck timeout"
-
-
-class CandidatePosition(NamedTuple):
-    """Position of a candidate in the order of the pages."""
-
-    endpoint: str
-    limit_key: str
-    worker_id: str
-    execution_id: str
-
-
-START = CandidatePosition("", "", "", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An execution to reclaim, the verdict on its attempt, and the job that its end may change, if any."""
-
-    tried: Tried
-    verdict: Verdict
-    place: CandidatePosition = START
-    job_to_settle: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,18 +129,6 @@ class ReclaimCounts:
     locked: frozenset[str]
 
 
-def candidates(
-    database: Database, after: CandidatePosition = START, *, stuck_ms: int | None = None, limit: int
-) -> list[Candidate]:
-    """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago.
-
-    With `stuck_ms` None, read RUNNING executions whose worker has no valid lease: it ran out, or the worker is DEAD or
-    has no row.
-    """
-    params = {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit}
-    return [_candidate(row, _reason(stuck_ms)) for row in database.fetch(LOST if stuck_ms is None else STUCK, params)]
-
-
 def reclaim(database: Database, found: Sequence[Candidate], *, stuck_ms: int | None = None) -> ReclaimCounts:
     """End the attempts of candidates that still meet the condition of `candidates`."""
     params = _params(found, stuck_ms)
@@ -229,32 +147,9 @@ def reclaim(database: Database, found: Sequence[Candidate], *, stuck_ms: int | N
     )
 
 
-def _reason(stuck_ms: int | None) -> LossReason:
-    return LossReason.WORKER_LOST if stuck_ms is None else LossReason.STUCK
-
-
-def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
-    age_ms = row.age / timedelta(milliseconds=1)
-    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss=not row.lost_before)
-    max_lost = row.max_lost if isinstance(row.max_lost, int) else MAX_LOST
-    is_last = row.is_actor and row.lost_before + 1 >= max_lost
-    error = DeliveryError(reason.name, reason.value, permanent=is_last, may_have_been_delivered=True)
-    try:
-        verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
-    except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type
-        # One unreadable policy must not stop the reclaim of other executions.
-        verdict = _verdict(error, tried, RetryPolicy())
-    place = CandidatePosition(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
-    return Candidate(tried, verdict, place, row.job_to_settle)
-
-
-def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict:
-    return decide(error, outcome(error, {}, policy), tried, policy, None)
-
-
 def _params(found: Sequence[Candidate], stuck_ms: int | None) -> dict[str, Any]:
     # In key order, like completions, so that the two do not deadlock.
-    ordered, reason = sorted(found, key=attrgetter("tried.execution_id")), _reason(stuck_ms)
+    ordered, reason = sorted(found, key=attrgetter("tried.execution_id")), reason_of(stuck_ms)
     fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
     return {
         "ids": [c.tried.execution_id for c in ordered],

@@ -16,7 +16,8 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.metrics.series import RELEASED
 from app.queue.claiming.release import DUE_NOW_MS
-from app.queue.executions.reclaim import candidates, reclaim
+from app.queue.executions.reclaim import reclaim
+from app.queue.executions.reclaim_candidates import candidates
 from brokers.consumer import DELIVER
 from brokers.worker_process import WorkerProcess
 from tests import rows

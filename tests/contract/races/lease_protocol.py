@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app.kernel import ids
 from app.kernel.errors import ExecutionNotCancellableError
 from app.kernel.processes import worker_lease
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import DeliveryError
@@ -42,7 +42,7 @@ class LeaseProtocol(LeaseModel):
         self.rows = {}
         self.workers = [self.boot(), self.boot()]
         self.dead = []
-        self.read: list[list[reclaim.Candidate]] = [[], []]
+        self.read: list[list[reclaim_candidates.Candidate]] = [[], []]
         for max_attempts in (2, 5):
             self.create(pending=False, max_attempts=max_attempts)
 
@@ -160,12 +160,12 @@ class LeaseProtocol(LeaseModel):
         for row in self.rows.values():
             if row.status is S.RUNNING:
                 row.lose("STUCK")
-        reclaim.reclaim(self.database, reclaim.candidates(self.database, stuck_ms=0, limit=100), stuck_ms=0)
+        reclaim.reclaim(self.database, reclaim_candidates.candidates(self.database, stuck_ms=0, limit=100), stuck_ms=0)
 
     @precondition(lambda self: self.count(S.RUNNING))
     @rule(scheduler=SLOTS)
     def read_lost(self, scheduler: int) -> None:
-        found = reclaim.candidates(self.database, limit=100)
+        found = reclaim_candidates.candidates(self.database, limit=100)
         assert {each.tried.execution_id for each in found} == {
             name for name, row in self.rows.items() if self.is_lost(row)
         }

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import Claim, DeliveryError
@@ -36,7 +36,7 @@ def completing(verdict: Verdict) -> End:
 
 
 def reclaiming(side: Database, _claim: Claim) -> object:
-    return reclaim.reclaim(side, reclaim.candidates(side, stuck_ms=0, limit=9), stuck_ms=0)
+    return reclaim.reclaim(side, reclaim_candidates.candidates(side, stuck_ms=0, limit=9), stuck_ms=0)
 
 
 # Each kind of end, and the final statuses that it may lead to.

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.claiming.release import Release, release
-from app.queue.executions import on_hold, reclaim
+from app.queue.executions import on_hold, reclaim, reclaim_candidates
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
 from app.queue.executions.manual_retry import retry_execution
@@ -166,7 +166,7 @@ class Arena:
             "cancel": lambda side: cancel_job(side, job_id),
             "succeed": lambda side: self._complete(side, success({})),
             "fail for now": lambda side: self._complete(side, Verdict.retry(ERROR, 0)),
-            "reclaim": lambda side: reclaim.reclaim(side, reclaim.candidates(side, limit=9)),
+            "reclaim": lambda side: reclaim.reclaim(side, reclaim_candidates.candidates(side, limit=9)),
             "release": lambda side: release(side, WORKER, [Release(ClaimKey(execution_id, 1, self._claimed_at))]),
             "hold retries": on_hold.hold_retries,
             "update": lambda side: update_job(self._creators[side], job_id, {}),

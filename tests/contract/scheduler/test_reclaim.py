@@ -7,7 +7,7 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.completion import complete
 from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
@@ -113,7 +113,7 @@ CHANGES = {
 def test_candidate_that_changed_after_it_was_read_is_not_reclaimed(database: Database, change: str) -> None:
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["lease expired"]))
-    candidates = reclaim.candidates(database, limit=10)
+    candidates = reclaim_candidates.candidates(database, limit=10)
     database.fetch(text(change))
     before = rows.execution(database, claim.execution_id)
     done = reclaim.reclaim(database, candidates)
@@ -126,7 +126,7 @@ def test_candidate_of_a_live_worker_is_not_reclaimed(database: Database) -> None
     """An expired lease is never renewed, but the statement does not rely on this rule."""
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["lease expired"]))
-    candidates = reclaim.candidates(database, limit=10)
+    candidates = reclaim_candidates.candidates(database, limit=10)
     database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
     assert reclaim.reclaim(database, candidates).retrying == 0
     assert reclaim.reclaim(database, candidates, stuck_ms=STUCK_MS).retrying == 0
@@ -180,8 +180,8 @@ def test_candidates_are_read_by_the_index_of_running_rows(database: Database) ->
     rows.add_executions(database, 20_000)
     claimed(database, 50)
     database.fetch(text("ANALYZE executions"))
-    start = reclaim.START._asdict() | {"limit": 500}
-    for statement, params in ((reclaim.LOST, start), (reclaim.STUCK, start | {"stuck_ms": 1})):
+    start = reclaim_candidates.START._asdict() | {"limit": 500}
+    for statement, params in ((reclaim_candidates.LOST, start), (reclaim_candidates.STUCK, start | {"stuck_ms": 1})):
         plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
         assert "idx_executions_running" in plan
         assert "Seq Scan on executions" not in plan
@@ -197,7 +197,7 @@ def test_rows_are_reclaimed_by_their_keys(database: Database, analyzed: bool) ->
     if analyzed:
         database.fetch(text("ANALYZE executions"))
         database.fetch(text("ANALYZE jobs"))
-    candidates = reclaim.candidates(database, limit=50)
+    candidates = reclaim_candidates.candidates(database, limit=50)
     params: dict[str, object] = {}
     event.listen(database.engine, "before_execute", lambda *given: params.update(given[3]), once=True)
     assert reclaim.reclaim(database, candidates).retrying == 50

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.catalog.specs.actor import GRACE_MS
 from app.kernel.db import Database
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from schema.states import EndpointType
 from tests import rows
 from tests.claiming import take
@@ -15,7 +14,7 @@ from tests.contract.scheduler.conftest import chores
 from tests.contract.scheduler.reclaiming import DEATHS
 from tests.contract.scheduler.reclaiming import claimed as claimed_by_http
 
-STUCK_MS = 300_000
+STUCK_MS, GRACE_MS = 300_000, 60_000
 
 
 def claimed(database: Database, spec: dict[str, Any]) -> str:
@@ -44,7 +43,7 @@ def test_actor_is_stuck_after_its_own_time_limit(
     claimed(database, spec)
     moved = "UPDATE executions SET started_at = now() - CAST(:ms AS BIGINT) * INTERVAL '1 millisecond'"
     database.fetch(text(moved), {"ms": age_ms})
-    found = reclaim.candidates(database, stuck_ms=STUCK_MS, limit=10)
+    found = reclaim_candidates.candidates(database, stuck_ms=STUCK_MS, limit=10)
     assert len(found) == is_stuck
     assert reclaim.reclaim(database, found, stuck_ms=STUCK_MS).retrying == is_stuck
 

@@ -20,7 +20,7 @@ from app.kernel.processes import worker_lease
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release
 from app.queue.ending.outbox_processor import OutboxProcessor
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim_candidates
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 from app.queue.jobs import job_pause
@@ -199,7 +199,7 @@ def test_lost_attempt_is_recorded_once(
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.max_attempts) == ("RETRYING", 2), "the lost worker did not grant exactly one extra attempt"
     (tried,) = rows.attempts(database, claim.execution_id)
-    assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.LossReason.WORKER_LOST.name)
+    assert (tried.attempt_number, tried.error["type"]) == (1, reclaim_candidates.LossReason.WORKER_LOST.name)
 
 
 @each_fault

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.claiming.release import Release, release
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import CancellationCounts, IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
@@ -97,7 +97,7 @@ def test_lost_worker_cancels_an_execution_with_an_abort_request_under_any_policy
     )
     request_cancel(process.database, claim, IfRunning.ABORT)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    assert reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9)).cancelled == 1
+    assert reclaim.reclaim(process.database, reclaim_candidates.candidates(process.database, limit=9)).cancelled == 1
     row = rows.execution(process.database, claim.execution_id)
     (tried,) = rows.attempts(process.database, claim.execution_id)
     assert (row.status, row.output, tried.status, tried.output) == ("CANCELLED", None, "FAILED", None)
@@ -134,7 +134,7 @@ def test_lost_worker_ends_an_execution_with_a_cancel_request(
     process.database.fetch(no_more, {"policy": policy})
     request_cancel(process.database, claim)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    done = reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9))
+    done = reclaim.reclaim(process.database, reclaim_candidates.candidates(process.database, limit=9))
     assert (done.queues, done.retrying) == (frozenset(), 0)
     assert (done.cancelled, done.failed) == ((1, 0) if status == "CANCELLED" else (0, 1))
     row = rows.execution(process.database, claim.execution_id)

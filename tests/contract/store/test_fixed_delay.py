@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel import ids
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, DeliveryError
@@ -61,7 +61,7 @@ def lose(process: WorkerProcess, claim: Claim) -> None:
     no_more = """UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["WORKER_LOST"]}' AS JSONB)"""
     process.database.fetch(text(no_more))
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9))
+    reclaim.reclaim(process.database, reclaim_candidates.candidates(process.database, limit=9))
 
 
 def release_with_cancel_request(process: WorkerProcess, claim: Claim) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.catalog.retry_policy import RetryPolicy
 from app.features.expiry.store import expire
 from app.kernel.errors import TaskExecutorError
-from app.queue.executions import on_hold, reclaim
+from app.queue.executions import on_hold, reclaim, reclaim_candidates
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
@@ -84,7 +84,7 @@ def do_reclaim(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
     row = rows.execution(process.database, execution_id)
     tried = Tried(execution_id, row.attempt_count, row.max_attempts)
-    candidate = reclaim.Candidate(tried, decide(ERROR, None, tried, RetryPolicy(), None))
+    candidate = reclaim_candidates.Candidate(tried, decide(ERROR, None, tried, RetryPolicy(), None))
     reclaim.reclaim(process.database, [candidate])
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
 

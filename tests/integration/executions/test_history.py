@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.promotion import promote
 from app.queue.executions.soft_limit import SoftLimitPassed, note
 from app.queue.executions.verdict import Verdict
@@ -127,7 +127,7 @@ def test_history_has_pause_resume_and_promotion(api: Api, database: Database, ex
 def test_history_has_the_reclaim_from_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     worker_lease.leave(database, WORKER)
-    reclaim.reclaim(database, reclaim.candidates(database, limit=10))
+    reclaim.reclaim(database, reclaim_candidates.candidates(database, limit=10))
     assert changes(api, execution_id)[2:] == [("RUNNING", "RETRYING", 1, "scheduler", "WORKER_LOST")]
 
 

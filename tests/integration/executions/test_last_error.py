@@ -4,7 +4,7 @@ from typing import Any
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.verdict import Verdict
 from tests.integration.client import Api
@@ -44,7 +44,7 @@ def test_last_error_belongs_to_the_latest_completed_attempt(api: Api, database: 
 def test_last_error_after_a_lost_worker_is_worker_lost(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     worker_lease.leave(database, WORKER)
-    reclaim.reclaim(database, reclaim.candidates(database, limit=10))
+    reclaim.reclaim(database, reclaim_candidates.candidates(database, limit=10))
     assert last_error(api, execution_id)["type"] == "WORKER_LOST"
 
 

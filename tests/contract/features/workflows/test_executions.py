@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.features.workflows import execution_start
 from app.kernel.db import Database
-from app.queue.executions import reclaim
+from app.queue.executions import reclaim_candidates
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from app.queue.executions.manual_retry import retry_execution
@@ -65,8 +65,8 @@ def test_running_workflow_is_neither_lost_nor_stuck(database: Database) -> None:
     define(database, "report", REPORT)
     add(database, "report")
     start(database, REPORT)
-    assert reclaim.candidates(database, limit=9) == []
-    assert reclaim.candidates(database, stuck_ms=0, limit=9) == []
+    assert reclaim_candidates.candidates(database, limit=9) == []
+    assert reclaim_candidates.candidates(database, stuck_ms=0, limit=9) == []
 
 
 def test_repeated_start_finds_the_first_workflow_and_a_lost_claim_starts_none(database: Database) -> None:
