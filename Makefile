@@ -12,7 +12,7 @@ LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo dev unit test fuzz test-retries test-cockroach test-postgresql check lint types imports docs \
-  client messages sql bench lock licences sbom dist audit clean
+  client messages pictures sql bench lock licences sbom dist audit clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ sql: $(STAMP)  ## print a statement as it runs: make sql NAME=executions.claim_1
 
 messages: $(STAMP)  ## write docs/reference/messages.md, after a change of an error code or a log line
 	$(BIN)/python -m app.dev.messages
+
+pictures: $(STAMP)  ## write docs/pictures, pictures of the console after a made-up story, anew; needs chromium
+	$(BIN)/python -m tests.browser.pictures
 
 bench: $(STAMP)  ## measure beside other task queues in the same run; bench-publish writes the tables of documents
 	$(BIN)/python -m benchmarks all --keep

@@ -16,7 +16,7 @@ from app.kernel import db
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
-from tests.browser.tab import Tab, tab_of
+from tests.browser.tab import Tab, launched, tab_of
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +27,8 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("TEST_BROWSER") == "required":
             pytest.fail("there is no chromium, though TEST_BROWSER=required")
         pytest.skip("there is no chromium (Debian: apt-get install chromium)")
-    # Root needs --no-sandbox; the pages under test are our own.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=options)
+    with sync_playwright() as playwright, launched(playwright, program) as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,12 @@
 """Tab of a real browser, which records what a page must never cause."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request
 
 AXE = (Path(__file__).parent / "vendor" / "axe-4.14.1.min.js").read_text()
 # Chromium's own line about a request that was refused or did not arrive.
@@ -55,6 +56,16 @@ class Tab:
     def scrolls_sideways(self) -> bool:
         wider: bool = self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         return wider
+
+
+@contextmanager
+def launched(playwright: Playwright, program: str) -> Iterator[Browser]:
+    """Start Chromium."""
+    # Root needs --no-sandbox; the pages are our own.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    browser = playwright.chromium.launch(executable_path=program, args=options)
+    yield browser
+    browser.close()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Movable stack: PostgreSQL with a moved clock, the processes of the product, and the operations of the plugin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -73,15 +73,17 @@ class MovableStack:
 
 
 @contextmanager
-def running(logs: Path) -> Iterator[MovableStack]:
-    """Start the stack, with the logs of its processes in a folder, and stop it at the end.
+def running(
+    logs: Path, *, back: timedelta = timedelta(0), env: Mapping[str, str] | None = None
+) -> Iterator[MovableStack]:
+    """Start the stack with its clock set back, with the logs of its processes in a folder, and stop it at the end.
 
     Raises ChildError with the output of a process that does not start.
     """
     with ExitStack() as opened:
         postgres = opened.enter_context(Postgres(fast=True))
-        clock = opened.enter_context(closing(MovedClock(postgres.url)))
-        stack = Stack(database_url=postgres.url, commands=_COMMANDS, env=_SETTINGS, logs=logs)
+        clock = opened.enter_context(closing(MovedClock(postgres.url, back)))
+        stack = Stack(database_url=postgres.url, commands=_COMMANDS, env=_SETTINGS | dict(env or {}), logs=logs)
         opened.callback(stack.stop, 0)  # nothing that they have not finished is needed
         stack.start()
         clock.reach_functions()

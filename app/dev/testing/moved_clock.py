@@ -6,7 +6,7 @@ statement and each column default of the product is the moved time, and no line 
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg2
@@ -14,8 +14,8 @@ import psycopg2
 _SCHEMA = """
 CREATE SCHEMA te_clock;
 CREATE TABLE te_clock.moved (shift interval NOT NULL, clears integer NOT NULL);
-INSERT INTO te_clock.moved VALUES ('0', 0);
 """
+_BEGIN = "INSERT INTO te_clock.moved VALUES (%s, 0)"
 # A STABLE function reads the shift at the start of its statement, a VOLATILE function the shift at its call.
 _FUNCTIONS = {
     "now": "STABLE",
@@ -56,11 +56,12 @@ class MovedClock:
     Errors of the database are raised as `psycopg2.Error`.
     """
 
-    def __init__(self, url: str) -> None:
-        """Create the clock in an empty database; open connections keep the machine's time."""
+    def __init__(self, url: str, back: timedelta = timedelta(0)) -> None:
+        """Create the clock in an empty database, set back by `back`; open connections keep the machine's time."""
         self._connection = psycopg2.connect(url)
         self._connection.autocommit = True
         self.run(_SCHEMA + "".join(_FUNCTION.format(name=name, volatility=kind) for name, kind in _FUNCTIONS.items()))
+        self.run(_BEGIN, [-back])
         self.run(f"ALTER DATABASE {self._connection.info.dbname} SET search_path = {_PATH}; SET search_path = {_PATH}")
 
     def close(self) -> None:

@@ -1,0 +1,1 @@
+"""Pictures of the console for README and docs: a seeded story, and Chromium that photographs its pages."""

@@ -1,0 +1,49 @@
+"""Camera: photographs pages of the console in Chromium, as small files."""
+
+import base64
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.browser.tab import Tab, launched, tab_of
+
+WIDTH = 1280
+_QUALITY = 82
+
+
+class Camera:
+    """Takes pictures of a signed-in tab into a folder."""
+
+    def __init__(self, tab: Tab, folder: Path) -> None:
+        self._tab = tab
+        self._folder = folder
+
+    def take(self, name: str, path: str, *, height: int) -> None:
+        """Open a page, and write its first `height` pixels."""
+        page = self._tab.page
+        page.set_viewport_size({"width": WIDTH, "height": height})
+        self._tab.open(path)
+        page.wait_for_load_state("load")
+        assert page.get_by_text("This part cannot be shown").count() == 0, path
+        # The protocol of Chromium writes WebP, which is a third of a PNG.
+        session = page.context.new_cdp_session(page)
+        taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
+        (self._folder / f"{name}.webp").write_bytes(base64.b64decode(taken["data"]))
+
+
+@contextmanager
+def camera(url: str, key: str, folder: Path) -> Iterator[Camera]:
+    """Start Chromium, and sign in to the console."""
+    program = shutil.which("chromium")
+    if program is None:
+        raise SystemExit("make pictures needs chromium (Debian: apt-get install chromium)")
+    with (
+        sync_playwright() as playwright,
+        launched(playwright, program) as browser,
+        tab_of(browser, url, color_scheme="light") as tab,
+    ):
+        tab.sign_in(key)
+        yield Camera(tab, folder)
