@@ -136,7 +136,7 @@ class _StartedNodes:
         self.changed: list[WorkflowNode] = []
         self.jobs: list[NodeJob] = []
         self._step = step
-        self._characters = self._items = 0
+        self._characters = self._items = self._running = 0
         self._values: Mapping[str, Any] = {}
         self._targets: Mapping[str, CachedEndpoint] = {}
 
@@ -183,8 +183,7 @@ class _StartedNodes:
     @property
     def _room(self) -> int:
         """Number of further jobs; none once the inputs of the step are large."""
-        used = sum(not job.reason for job in self.jobs)
-        room = min(self._step.room(STEP) - used, STEP - len(self.jobs))
+        room = min(self._step.room(STEP) - self._running, STEP - len(self.jobs))
         return 0 if self._characters > MAX_STEP_CHARACTERS else max(0, room)
 
     def _start(self, plan: _Plan) -> None:
@@ -232,6 +231,7 @@ class _StartedNodes:
             job, node.name, self._step.workflow, values=self._values, targets=self._targets
         )
         self.jobs.append(job)
+        self._running += job.reason is None
 
 
 def _write(connection: Connection, step: WorkflowStep, started: _StartedNodes) -> None:
