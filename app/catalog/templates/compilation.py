@@ -110,6 +110,8 @@ class Compiler:
         return Constant(value) if _are_constant([node for _, node in items]) else Object(tuple(items))
 
     def _string(self, text: str, pointer: str, rule: FieldRule) -> Node:
+        if rule.kind is FieldKind.VALUE and "{{" not in text and "}}" not in text:
+            return Constant(text)
         parts = tuple(self._parse(text, pointer, rule))
         if rule.kind in {FieldKind.URL, FieldKind.LOCATOR}:
             return self._url(text, parts, pointer, rule)
