@@ -112,12 +112,14 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def array_literal(values: Iterable[object]) -> str:
-    """Write values as the text of an SQL array, to be cast to its type.
+    """Write values as the text of an SQL array, to be cast to its type; None becomes NULL.
 
     A list as parameter becomes an expression per value, which costs the driver and the parser three times as much.
     """
-    texts = [str(value).replace("\\", r"\\").replace('"', r"\"") for value in values]
-    return '{"' + '","'.join(texts) + '"}' if texts else "{}"
+    texts = [
+        "NULL" if value is None else '"' + str(value).replace("\\", r"\\").replace('"', r"\"") + '"' for value in values
+    ]
+    return "{" + ",".join(texts) + "}"
 
 
 def rfc3339(instant: datetime, timespec: str = "auto") -> str:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from app.features.workflows import advancing, reporting
 from app.features.workflows.node_settlement import EndedExecution, settle
 from app.features.workflows.step import StepOvertakenError, WorkflowStep
+from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from schema.states import NodeState
 
@@ -36,7 +37,9 @@ def make(connection: Connection, ended: Sequence[EndedExecution]) -> WorkflowSte
     if any(each.state is not NodeState.SUCCEEDED for each in ended):
         return None
     instants = {each.execution_id: each.ended_at for each in ended}
-    found = connection.execute(FIND, {"executions": [*instants], "instants": [*instants.values()]}).all()
+    found = connection.execute(
+        FIND, {"executions": array_literal(instants), "instants": array_literal(instants.values())}
+    ).all()
     workflows = {row.workflow_id for row in found}
     if len(workflows) != 1:
         return None

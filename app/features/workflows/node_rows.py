@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.features.workflows.model import NodeReason, NodeStart, decide
+from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from schema.states import NodeState, RunIf, WorkflowReason
 
@@ -121,7 +122,7 @@ def read(connection: Connection, workflow_id: str, nodes: Collection[int]) -> li
         return []
     return [
         WorkflowNode.of_row(row)
-        for row in connection.execute(READ, {"workflow_id": workflow_id, "nodes": sorted(nodes)})
+        for row in connection.execute(READ, {"workflow_id": workflow_id, "nodes": array_literal(sorted(nodes))})
     ]
 
 
@@ -132,16 +133,16 @@ def write(connection: Connection, workflow_id: str, nodes: Sequence[WorkflowNode
     ordered = sorted(nodes, key=lambda node: node.node)
     params = {
         "workflow_id": workflow_id,
-        "nodes": [node.node for node in ordered],
-        "befores": [node.before.value for node in ordered],
-        "states": [node.state.value for node in ordered],
-        "reasons": [node.reason and node.reason.value for node in ordered],
-        "messages": [node.message for node in ordered],
-        "jobs": [node.job_id for node in ordered],
-        "executions": [node.execution_id for node in ordered],
+        "nodes": array_literal(node.node for node in ordered),
+        "befores": array_literal(node.before.value for node in ordered),
+        "states": array_literal(node.state.value for node in ordered),
+        "reasons": array_literal(node.reason and node.reason.value for node in ordered),
+        "messages": array_literal(node.message for node in ordered),
+        "jobs": array_literal(node.job_id for node in ordered),
+        "executions": array_literal(node.execution_id for node in ordered),
     }
     for name in ("open_parents", "failed_parents"):
-        params[name] = [getattr(node, name) for node in ordered]
+        params[name] = array_literal(getattr(node, name) for node in ordered)
     for name in _COUNTS:
-        params[name] = [getattr(node, name) if node.has_items else None for node in ordered]
+        params[name] = array_literal(getattr(node, name) if node.has_items else None for node in ordered)
     connection.execute(WRITE, params)

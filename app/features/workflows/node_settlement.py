@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from app.features.workflows.model import NodeReason
+from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, NodeState
 
@@ -67,10 +68,10 @@ def settle(
     # An execution that was retried in between has several ends: the last end counts.
     ordered = sorted({each.execution_id: each for each in sorted(ended, key=attrgetter("ended_at"))}.values())
     params = {
-        "executions": [each.execution_id for each in ordered],
-        "states": [each.state.value for each in ordered],
-        "reasons": [each.reason for each in ordered],
-        "instants": [each.ended_at for each in ordered],
-        "reported": [(reported or {}).get(each.execution_id, 0) for each in ordered],
+        "executions": array_literal(each.execution_id for each in ordered),
+        "states": array_literal(each.state.value for each in ordered),
+        "reasons": array_literal(each.reason for each in ordered),
+        "instants": array_literal(each.ended_at for each in ordered),
+        "reported": array_literal((reported or {}).get(each.execution_id, 0) for each in ordered),
     }
     return [*connection.execute(SETTLE, params).scalars()]

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row
 from app.features.workflows import item_rules, node_rows
 from app.features.workflows.model import STEP, went_well
 from app.features.workflows.step import StepOvertakenError, WorkflowStep
+from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from schema.states import NodeState, OnFailure, WorkflowReason
 
@@ -63,11 +64,11 @@ def report(connection: Connection, step: WorkflowStep) -> None:
     counted = [row for row in found if (row.node, row.item) in cursors]
     params = {
         "workflow_id": step.workflow_id,
-        "nodes": [row.node for row in counted],
-        "items": [row.item for row in counted],
-        "befores": [row.reported_to for row in counted],
-        "states": [row.state for row in counted],
-        "reported": [cursors[row.node, row.item] for row in counted],
+        "nodes": array_literal(row.node for row in counted),
+        "items": array_literal(row.item for row in counted),
+        "befores": array_literal(row.reported_to for row in counted),
+        "states": array_literal(row.state for row in counted),
+        "reported": array_literal(cursors[row.node, row.item] for row in counted),
     }
     if len(connection.execute(REPORTED, params).all()) < len(counted):
         raise StepOvertakenError  # a manual retry of an execution has let its node run again
@@ -101,8 +102,8 @@ def _next_edges(connection: Connection, step: WorkflowStep, nodes: Sequence[Row[
         return ()
     params = {
         "workflow_id": step.workflow_id,
-        "parents": [row.node for row in nodes],
-        "reported": [row.reported_to for row in nodes],
+        "parents": array_literal(row.node for row in nodes),
+        "reported": array_literal(row.reported_to for row in nodes),
         "limit": STEP,
     }
     return connection.execute(EDGES, params).all()

@@ -15,6 +15,7 @@ from app.features.workflows.node_rows import WorkflowNode
 from app.features.workflows.step import WorkflowStep
 from app.features.workflows.workflow_bounds import MAX_ITEMS
 from app.kernel.errors import Detail, TemplateError
+from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from app.queue.executions.node_key import NodeKey
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
@@ -249,15 +250,15 @@ def add_items(connection: Connection, workflow_id: str, items: Sequence[NodeJob]
     if items:
         params = {
             "workflow_id": workflow_id,
-            "nodes": [job.key.node for job in items],
-            "items": [job.key.item for job in items],
-            "names": [job.name for job in items],
-            "endpoints": [job.endpoint for job in items],
-            "states": [job.state.value for job in items],
-            "reasons": [job.reason and job.reason.value for job in items],
-            "messages": [job.message for job in items],
-            "runs": [job.key.run for job in items],
-            "jobs": [job.job_id for job in items],
-            "executions": [job.execution_id for job in items],
+            "nodes": array_literal(job.key.node for job in items),
+            "items": array_literal(job.key.item for job in items),
+            "names": array_literal(job.name for job in items),
+            "endpoints": array_literal(job.endpoint for job in items),
+            "states": array_literal(job.state.value for job in items),
+            "reasons": array_literal(job.reason and job.reason.value for job in items),
+            "messages": array_literal(job.message for job in items),
+            "runs": array_literal(job.key.run for job in items),
+            "jobs": array_literal(job.job_id for job in items),
+            "executions": array_literal(job.execution_id for job in items),
         }
         connection.execute(ITEMS, params)

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from app.kernel.db import Database
 from app.kernel.db.rows import RowValue
+from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement, statement
 from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.ending.subscriptions import is_followed
@@ -215,7 +216,7 @@ def due_ends(database: Database, shard: int, *, after: DueEvent, limit: int) -> 
 
 def take(connection: Connection, end_ids: Collection[str]) -> list[End]:
     """Delete and return rows that no other process handles and that have not failed before, the oldest first."""
-    rows = connection.execute(TAKE, {"ids": sorted(end_ids), "limit": len(end_ids)})
+    rows = connection.execute(TAKE, {"ids": array_literal(sorted(end_ids)), "limit": len(end_ids)})
     return sorted(map(End.from_row, rows), key=attrgetter("ended_at", "end_id"))
 
 

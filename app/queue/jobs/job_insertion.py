@@ -174,7 +174,6 @@ REPEATING = statement(
     insert_jobs=_insert_jobs(REPEATING_COLUMNS, _SEVERAL),
 )
 
-_PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
 _NOTHING = {None, NO_KEY}
 _target_of = itemgetter(*_OF_TARGET)
 _NO_EXECUTION = {"execution_id": None, "shard": None}
@@ -231,9 +230,10 @@ def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = Fa
     names = _OF_REPEATING if repeating else _OF_ONE_SHOT
     columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
     # An empty array for a column that no job has.
-    columns |= {name: "{}" for name in names if name != "input" and set(columns[name]) <= _NOTHING}
-    # Text arrays for short columns that are never NULL.
-    columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
+    columns = {
+        name: "{}" if name != "input" and set(values) <= _NOTHING else array_literal(values)
+        for name, values in columns.items()
+    }
     columns |= {name: list(values) for name, values in of_targets}
     columns["look_ahead_ms"] = ordered[0].get("look_ahead_ms")
     return columns | {"number": list(numbers.values()), "target": array_literal(targets)}

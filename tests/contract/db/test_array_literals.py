@@ -15,9 +15,9 @@ INSTANT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
     ("type_", "values"),
     [
         ("TEXT", []),
-        ("TEXT", ["exec_1", "", "NULL", " a,b ", "{c}", 'd"e"', "f\\g", "h\\", "'i'", "line\nline", "ü"]),
+        ("TEXT", ["exec_1", "", "NULL", None, " a,b ", "{c}", 'd"e"', "f\\g", "h\\", "'i'", "line\nline", "ü"]),
         ("BIGINT", [0, -1, 2**62]),
-        ("TIMESTAMPTZ", [INSTANT, INSTANT.replace(microsecond=0)]),
+        ("TIMESTAMPTZ", [INSTANT, None, INSTANT.replace(microsecond=0)]),
     ],
 )
 def test_database_reads_each_value_unchanged(database: Database, type_: str, values: list[object]) -> None:
