@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -65,11 +66,30 @@ class User:
         shutil.rmtree(self.sockets, ignore_errors=True)
 
 
+@contextmanager
+def user_of(stack: Stack, database_url: str, folder: Path) -> Iterator[User]:
+    """Make a user without processes; kill the remaining processes at the end."""
+    user = User(stack, database_url, folder)
+    try:
+        yield user
+    finally:
+        user.stop()
+
+
 @pytest.fixture
 def user(stack: Stack, database_url: str, tmp_path: Path) -> Iterator[User]:
-    user = User(stack, database_url, tmp_path)
-    yield user
-    user.stop()
+    """A user of the test; the test starts the processes that it needs."""
+    with user_of(stack, database_url, tmp_path) as user:
+        yield user
+
+
+@pytest.fixture(scope="module")
+def shared_user(
+    shared_stack: Stack, module_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[User]:
+    """A user for all tests of a module; for modules whose tests end no process."""
+    with user_of(shared_stack, module_database_url, tmp_path_factory.mktemp("user")) as user:
+        yield user
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """Actors of a user in real processes: `dramatiq user_tasks` over the kit, a worker, PostgreSQL."""
 
 import time
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import dramatiq
@@ -20,128 +22,147 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
 
 
-def executions_of(database: Database, endpoint: str) -> list[Any]:
-    found = text("SELECT * FROM executions WHERE endpoint = :endpoint ORDER BY created_at")
-    return list(database.fetch(found, {"endpoint": endpoint}))
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The processes that all tests of this module share, and what is new there since the start of one test."""
+
+    user: User
+    database: Database
+    earlier: int
+    began: datetime
+
+    def lines(self) -> list[str]:
+        """Return the effects of the actors."""
+        return self.user.lines()[self.earlier :]
+
+    def executions_of(self, endpoint: str) -> list[Any]:
+        found = text("SELECT * FROM executions WHERE endpoint = :name AND created_at >= :began ORDER BY created_at")
+        return list(self.database.fetch(found, {"name": endpoint, "began": self.began}))
+
+    def statuses(self) -> dict[str, int]:
+        """Count the executions by status."""
+        found = text("SELECT status, count(*) AS n FROM executions WHERE created_at >= :began GROUP BY status")
+        return {row.status: row.n for row in self.database.fetch(found, {"began": self.began})}
 
 
-def endpoints(database: Database) -> set[str]:
-    return {row.name for row in database.fetch(text("SELECT name FROM endpoints"))}
+@pytest.fixture(scope="module")
+def user(shared_user: User, shared_database: Database) -> User:
+    """A user with a web process, a worker, a scheduler and one process of actors, which has registered them."""
+    shared_user.stack.web()
+    shared_user.stack.scheduler()
+    shared_user.worker()
+    shared_user.process()
+    names = text("SELECT name FROM endpoints WHERE name IN ('note', 'other')")
+    eventually(lambda: len(shared_database.fetch(names)) == 2, what="the registration")
+    return shared_user
 
 
 @pytest.fixture
-def running(user: User, database: Database) -> User:
-    """A user with a web process, a worker, a scheduler and one process of actors, which has registered them."""
-    user.stack.web()
-    user.stack.scheduler()
-    user.worker()
-    user.process()
-    eventually(lambda: endpoints(database) >= {"note", "other"}, what="the registration")
-    return user
+def running(user: User, shared_database: Database) -> Trial:
+    ((began,),) = shared_database.fetch(text("SELECT now()"))
+    return Trial(user, shared_database, len(user.lines()), began)
 
 
-def test_messages_run_once_and_are_executions(running: User, tasks: Any, database: Database) -> None:
+def test_messages_run_once_and_are_executions(running: Trial, tasks: Any) -> None:
     message = tasks.note.send("a", 1, named=True)
     eventually(lambda: running.lines() == ["note a 1 named=True"])
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
-    (execution,) = executions_of(database, "note")
+    eventually(lambda: running.statuses() == {"SUCCESS": 1})
+    (execution,) = running.executions_of("note")
     assert (execution.idempotency_key, execution.queue, execution.attempt_count) == (message.message_id, "actor", 1)
 
 
-def test_delay_is_kept_by_the_service(running: User, tasks: Any, database: Database) -> None:
+def test_delay_is_kept_by_the_service(running: Trial, tasks: Any) -> None:
     tasks.note.send_with_options(args=("late",), delay=300)
     tasks.note.send("now")
     eventually(lambda: running.lines() == ["note now", "note late"])
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
-    late = next(each for each in executions_of(database, "note") if each.run_at > each.created_at)
+    eventually(lambda: running.statuses() == {"SUCCESS": 2})
+    late = next(each for each in running.executions_of("note") if each.run_at > each.created_at)
     assert late.started_at >= late.run_at
 
 
-def test_retries_of_dramatiq_are_attempts_of_one_execution(running: User, tasks: Any, database: Database) -> None:
+def test_retries_of_dramatiq_are_attempts_of_one_execution(running: Trial, tasks: Any) -> None:
     tasks.succeed_at_third.send("x")
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
-    (execution,) = executions_of(database, "succeed-at-third")
+    eventually(lambda: running.statuses() == {"SUCCESS": 1})
+    (execution,) = running.executions_of("succeed-at-third")
     assert execution.attempt_count == 3
-    errors = [each.error for each in rows.attempts(database, execution.execution_id)[:2]]
+    errors = [each.error for each in rows.attempts(running.database, execution.execution_id)[:2]]
     assert [error["type"] for error in errors] == ["ValueError", "ValueError"]
     assert [error["options"]["retries"] for error in errors] == [1, 2]
     assert "succeed_at_third" in errors[0]["traceback"]
 
 
-def test_exhausted_retries_become_one_dead_letter_with_its_cause(running: User, tasks: Any, database: Database) -> None:
+def test_exhausted_retries_become_one_dead_letter_with_its_cause(running: Trial, tasks: Any) -> None:
     tasks.always_fail.send("y")
-    letters = text("SELECT error_type FROM dead_letters")
-    eventually(lambda: [row.error_type for row in database.fetch(letters)] == ["ValueError"])
+    letters = text("SELECT error_type FROM dead_letters WHERE endpoint = 'always-fail'")
+    eventually(lambda: [row.error_type for row in running.database.fetch(letters)] == ["ValueError"])
     assert running.lines() == ["fail y"] * 3
-    (execution,) = executions_of(database, "always-fail")
-    last = rows.attempts(database, execution.execution_id)[-1].error
+    (execution,) = running.executions_of("always-fail")
+    last = rows.attempts(running.database, execution.execution_id)[-1].error
     assert (last["retryable"], last["causes"]) == (False, ["KeyError: 'inner'"])
 
 
-def test_expected_exception_is_not_retried(running: User, tasks: Any, database: Database) -> None:
+def test_expected_exception_is_not_retried(running: Trial, tasks: Any) -> None:
     tasks.throw.send("z")
-    eventually(lambda: rows.statuses(database) == {"FAILED": 1})
+    eventually(lambda: running.statuses() == {"FAILED": 1})
     assert running.lines() == ["throw z"]
-    (execution,) = executions_of(database, "throw")
-    assert rows.attempts(database, execution.execution_id)[0].error["type"] == "user_tasks.NotAgainError"
+    (execution,) = running.executions_of("throw")
+    assert rows.attempts(running.database, execution.execution_id)[0].error["type"] == "user_tasks.NotAgainError"
 
 
-def test_results_and_exceptions_are_read_by_the_sender(running: User, tasks: Any) -> None:
+def test_results_and_exceptions_are_read_by_the_sender(running: Trial, tasks: Any) -> None:
     assert tasks.add.send(1, 2).get_result(block=True) == 3
     with pytest.raises(ResultFailure, match="NotAgainError: no result"):
         tasks.fail_with_result.send().get_result(block=True)
 
 
-def test_celery_style_returns_results(running: User, tasks: Any) -> None:
+def test_celery_style_returns_results(running: Trial, tasks: Any) -> None:
     assert tasks.multiply.delay(3, 4).get() == 12
     assert tasks.multiply.apply_async([5], {"second": 6}, countdown=0.05).get(timeout=30) == 30
 
 
-def test_group_and_pipeline_run_to_their_results(running: User, tasks: Any) -> None:
+def test_group_and_pipeline_run_to_their_results(running: Trial, tasks: Any) -> None:
     group = dramatiq.group([tasks.add.message(1, number) for number in range(4)]).run()
     assert list(group.get_results(block=True)) == [1, 2, 3, 4]
     pipe = (tasks.add.message(1, 2) | tasks.add.message(3) | tasks.add.message(4)).run()
     assert pipe.get_result(block=True) == 10
 
 
-def test_next_stage_is_written_with_the_end_of_the_stage_before(running: User, tasks: Any, database: Database) -> None:
+def test_next_stage_is_written_with_the_end_of_the_stage_before(running: Trial, tasks: Any) -> None:
     pipe = (tasks.add.message(1, 2) | tasks.add.message(3)).run()
     assert pipe.get_result(block=True) == 6
-    first, second = executions_of(database, "add")
+    first, second = running.executions_of("add")
     assert second.created_at == first.recorded_at
 
 
-def test_job_of_the_api_starts_an_actor_with_json_arguments(running: User, tasks: Any, api: Api) -> None:
+def test_job_of_the_api_starts_an_actor_with_json_arguments(running: Trial, tasks: Any, shared_api: Api) -> None:
     first = {"endpoint": "note", "trigger": "IMMEDIATE", "idempotency_key": "1", "input": {"word": "b"}}
-    api.post("/jobs", first)
+    shared_api.post("/jobs", first)
     eventually(lambda: running.lines() == ["note word=b"])
-    api.post("/jobs", {**first, "idempotency_key": "2", "input": {"args": ["c"], "kwargs": {"n": 1}}})
+    shared_api.post("/jobs", {**first, "idempotency_key": "2", "input": {"args": ["c"], "kwargs": {"n": 1}}})
     eventually(lambda: running.lines()[1:] == ["note c n=1"])
 
 
-def test_other_queue_and_priority_are_registered(running: User, tasks: Any, database: Database) -> None:
+def test_other_queue_and_priority_are_registered(running: Trial, tasks: Any) -> None:
     tasks.other.send("d")
     eventually(lambda: running.lines() == ["other d"])
-    (endpoint,) = database.fetch(text("SELECT spec, priority FROM endpoints WHERE name = 'other'"))
+    (endpoint,) = running.database.fetch(text("SELECT spec, priority FROM endpoints WHERE name = 'other'"))
     assert (endpoint.spec["queue"], endpoint.priority) == ("Other.Queue", 118)
-    (execution,) = executions_of(database, "other")
+    (execution,) = running.executions_of("other")
     assert execution.priority == 118
 
 
-def test_message_of_a_transaction_exists_if_it_commits(running: User, tasks: Any, database_url: str) -> None:
-    with psycopg.connect(database_url) as connection, tasks.broker.transaction(connection):
+def test_message_of_a_transaction_exists_if_it_commits(running: Trial, tasks: Any, module_database_url: str) -> None:
+    with psycopg.connect(module_database_url) as connection, tasks.broker.transaction(connection):
         tasks.note.send("rolled back")
         connection.rollback()
         tasks.note.send("committed")
-    with create_engine(parse_url(database_url)).connect() as connection, tasks.broker.transaction(connection):
+    with create_engine(parse_url(module_database_url)).connect() as connection, tasks.broker.transaction(connection):
         tasks.note.send("by SQLAlchemy")
         connection.commit()
     eventually(lambda: running.lines() == ["note committed", "note by SQLAlchemy"])
 
 
-def test_eta_is_a_delay_and_an_invalid_one_is_now(
-    running: User, tasks: Any, database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_eta_is_a_delay_and_an_invalid_one_is_now(running: Trial, tasks: Any, caplog: pytest.LogCaptureFixture) -> None:
     eta = round(time.time() * 1000) + 400
     for given in (eta, None, "soon"):
         tasks.broker.enqueue(tasks.note.message_with_options(args=(str(given),), eta=given))
@@ -149,20 +170,22 @@ def test_eta_is_a_delay_and_an_invalid_one_is_now(
     assert running.lines()[2] == f"note {eta}"
     assert set(running.lines()[:2]) == {"note None", "note soon"}
     assert "Invalid eta value" in caplog.text
-    late = max(executions_of(database, "note"), key=lambda each: each.run_at)
+    late = max(running.executions_of("note"), key=lambda each: each.run_at)
     assert abs(late.run_at.timestamp() * 1000 - eta) < 200
 
 
-def test_message_of_an_unknown_actor_is_refused(running: User, tasks: Any) -> None:
+def test_message_of_an_unknown_actor_is_refused(running: Trial, tasks: Any) -> None:
     message = tasks.note.message("x").copy(actor_name="nowhere")
     with pytest.raises(UnknownActorError, match="no endpoint named 'nowhere'"):
         tasks.broker.enqueue(message)
 
 
-def test_cron_of_an_actor_runs_it(running: User, tasks: Any, database: Database) -> None:
+def test_cron_of_an_actor_runs_it(running: Trial, tasks: Any) -> None:
     """The job exists by the registration alone; a run of it at once takes the place of its next tick."""
     found = text("SELECT job_id, cron_timezone FROM jobs WHERE endpoint = 'report' AND cron_expression = '0 9 * * *'")
-    (job,) = eventually(lambda: database.fetch(found), what="the job")
+    (job,) = eventually(lambda: running.database.fetch(found), what="the job")
     assert job.cron_timezone == "Europe/Berlin"
-    database.fetch(text("UPDATE jobs SET cron_next_run_at = now() WHERE job_id = :job_id"), {"job_id": job.job_id})
+    running.database.fetch(
+        text("UPDATE jobs SET cron_next_run_at = now() WHERE job_id = :job_id"), {"job_id": job.job_id}
+    )
     eventually(lambda: running.lines() == ["report"])

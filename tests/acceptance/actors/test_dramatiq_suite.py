@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from app.kernel.db import Database
 from tests.acceptance.actors.conftest import HERE, ROOT, User
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only, pytest.mark.timeout(600)]
@@ -62,6 +61,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(path for path in folder.iterdir() if path.is_dir())
 
 
+@pytest.fixture(scope="module")
+def user(shared_user: User) -> User:
+    """A user with a web process, a scheduler and a worker; the suite runs the actors itself."""
+    shared_user.stack.web()
+    shared_user.stack.scheduler()
+    shared_user.worker()
+    return shared_user
+
+
 @pytest.fixture
 def suite(source: Path, tmp_path: Path) -> Iterator[Path]:
     """A folder with Dramatiq's tests and the fixtures of this project."""
@@ -75,13 +83,10 @@ def suite(source: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_suite_of_dramatiq_passes(group: str, suite: Path, user: User, database: Database) -> None:
+def test_suite_of_dramatiq_passes(group: str, suite: Path, user: User) -> None:
     files = [name for name in GROUPS[group] if (suite / name).exists()]
     if not files:
         pytest.skip("the sdist has no such tests; give DRAMATIQ_SOURCE, a checkout")
-    user.stack.web()
-    user.stack.scheduler()
-    user.worker()
     # Some of these tests bound times of a tenth of a second, so a busy machine may fail them once.
     for again in ([], ["--last-failed"], ["--last-failed"]):
         run = run_suite(suite, user, *again, *files)
