@@ -1,17 +1,13 @@
 """The pages of executions, dead letters and bulk operations in a real browser."""
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser, expect
 
 from app.dev.stack.runner import Stack
 from app.kernel.db import Database
-from tests.browser.tab import PHONE, WIDE, Tab, tab_of
+from tests.browser.looks import check_pages
+from tests.browser.tab import Tab
 from tests.console_story import Story
-
-SHOTS = os.environ.get("TEST_SHOTS")  # a folder for pictures of the pages, to look at
 
 
 @pytest.fixture(scope="module")
@@ -37,21 +33,11 @@ def paths(story: Story) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.sampled
 def test_pages_of_a_story_break_no_rule_of_accessibility_and_fit(
-    browser: Browser, stack: Stack, key: str, story: Story, scheme: str, size: dict[str, int]
+    browser: Browser, stack: Stack, key: str, story: Story
 ) -> None:
-    with tab_of(browser, stack.url, viewport=size, color_scheme=scheme) as tab:
-        tab.sign_in(key)
-        for name, path in paths(story).items():
-            tab.open(path)
-            if SHOTS:
-                picture = Path(SHOTS) / f"{name}-{scheme}-{size['width']}.png"
-                tab.page.screenshot(path=picture, full_page=True)
-            expect(tab.page.get_by_text("This part cannot be shown")).to_have_count(0)
-            assert (path, tab.violations()) == (path, [])
-            assert not tab.scrolls_sideways(), path
+    check_pages(browser, stack.url, key, paths(story))
 
 
 def test_group_of_letters_is_redriven_by_keyboard_only(tab: Tab, story: Story) -> None:
