@@ -1,12 +1,14 @@
-"""Benchmarks: each command runs in its smallest size and reports every metric. No value is judged."""
+"""Benchmarks: commands run in their smallest size and report every metric. No value is judged.
+
+`make test` runs a third of the commands, at random.
+"""
 
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -18,6 +20,7 @@ from benchmarks.contenders import peer
 from benchmarks.measures import create, drain, flight, latency, prune, sizes, workflows
 from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
+from tests.cases import Breaches, choice_of
 from tests.integration.http.document import document
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
@@ -28,36 +31,11 @@ SIZES = ("--in-flight", "50", "--held", "1", "--minutes", "0.02", "--size", "sma
 HISTORY = ("--finished", "1000", "--future", "100", "--filters", "1")
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Output of two concurrent runs of the commands, and the folder of their files. The commands mostly wait."""
-
-    all_and_soak: str
-    history_and_flow: str
-    kept: Path
-
-
-@pytest.fixture(scope="module")
-def runs() -> Iterator[Runs]:
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(2) as pool:
-        kept = Path(directory)
-        kept.chmod(0o755)  # the user of PostgreSQL must be able to enter the folder
-        outputs = [
-            pool.submit(together, "all,soak,sizes,workflows", "--keep", "--results", directory),
-            pool.submit(together, "history,flow", BENCH_HOME=directory),
-        ]
-        yield Runs(outputs[0].result(), outputs[1].result(), kept)
-
-
-def together(commands: str, *words: str, **env: str) -> str:
-    return run("together", "--commands", commands, "--only", "ours", *SMALL, *SIZES, *HISTORY, *words, **env)
-
-
 def run(*words: str, **env: str) -> str:
     """Run a command of the benchmarks and return its output."""
     command = [sys.executable, "-m", "benchmarks", *words]
     done = subprocess.run(
-        command, cwd=environment.ROOT, env=os.environ | env, capture_output=True, text=True, check=False, timeout=600
+        command, cwd=environment.ROOT, env=os.environ | env, capture_output=True, text=True, check=False, timeout=850
     )
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
@@ -70,29 +48,38 @@ def values(output: str, figure: Figure) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")[1:]]
 
 
-def test_every_metric_of_the_product_is_measured_and_kept(runs: Runs) -> None:
-    output = runs.all_and_soak
-    for figure in (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS):
-        assert all(values(output, figure)), output
-    assert values(output, flight.MOST) == ["50"]
-    assert values(output, drain.REPEATS) == ["0"]
-    assert values(output, create.RATIO)[1] == "1.00", "the ratio of Flask with an insert is not 1.00"
-    assert values(output, create.RATIO_TO_BARE)[2] == "1.00", "the ratio to bare tables is of other tables"
-    assert "The machine was " in output
-    assert (runs.kept / "together.md").read_text() in output
-    assert ET.fromstring((runs.kept / "together.svg").read_text()).tag.endswith("svg")
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Printed text of some commands, and the folder of their files."""
+
+    output: str
+    folder: Path
+
+    def is_complete(self, *figures: Figure) -> bool:
+        """Return whether each column of the metrics has a value."""
+        return all(all(values(self.output, figure)) for figure in figures)
 
 
-def test_history_is_built_and_every_list_is_measured(runs: Runs) -> None:
-    assert "building a history" in runs.history_and_flow
-    assert (runs.kept / "history-1000-100" / "built").exists()
-    assert sum(value != "" for value in values(runs.history_and_flow, prune.KEPT)) == 2, (
+def check_all(report: Report) -> None:
+    figures = (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS)
+    assert report.is_complete(*figures)
+    assert values(report.output, flight.MOST) == ["50"]
+    assert values(report.output, drain.REPEATS) == ["0"]
+    assert values(report.output, create.RATIO)[1] == "1.00", "the ratio of Flask with an insert is not 1.00"
+    assert values(report.output, create.RATIO_TO_BARE)[2] == "1.00", "the ratio to bare tables is of other tables"
+
+
+def check_history(report: Report) -> None:
+    """A history is built, and every list is measured."""
+    assert "building a history" in report.output
+    assert (report.folder / "history-1000-100" / "built").exists()
+    assert sum(value != "" for value in values(report.output, prune.KEPT)) == 2, (
         "pruning was not measured both during a drain and during a load"
     )
     # Each measurement is printed at once, and again in the report.
-    rows = set(re.findall(r"^\| GET .*", runs.history_and_flow, re.M))
+    rows = set(re.findall(r"^\| GET .*", report.output, re.M))
     shown = [re.sub(r"\| GET (/[^?,]*).*", r"\1", row) for row in rows]
-    counted = re.search(r"\(of ours: (\d+)", runs.history_and_flow)
+    counted = re.search(r"\(of ours: (\d+)", report.output)
     documented = {
         path: item["get"].get("parameters", []) for path, item in document()["paths"].items() if "get" in item
     }
@@ -106,29 +93,63 @@ def test_history_is_built_and_every_list_is_measured(runs: Runs) -> None:
     assert int(counted[1]) >= tried
 
 
-def test_flow_control_is_measured(runs: Runs) -> None:
-    isolation_metrics = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
-    for figure in (*isolation_metrics, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
-        assert all(values(runs.history_and_flow, figure)), runs.history_and_flow
-    assert any(values(runs.history_and_flow, limits.BUCKET_USED)), runs.history_and_flow
-    assert any(values(runs.history_and_flow, limits.MOST_OPEN)), runs.history_and_flow
+def check_flow(report: Report) -> None:
+    isolated = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
+    assert report.is_complete(*isolated, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE)
+    assert any(values(report.output, limits.BUCKET_USED))
+    assert any(values(report.output, limits.MOST_OPEN))
 
 
-def test_sizes_are_measured_at_each_rate(runs: Runs) -> None:
+def check_sizes(report: Report) -> None:
     for role in ("web", "worker", "scheduler", "PostgreSQL"):
-        assert len([cell for cell in values(runs.all_and_soak, sizes.cores(role)) if cell]) == len(sizes.RATES)
+        assert len([cell for cell in values(report.output, sizes.cores(role)) if cell]) == len(sizes.RATES)
 
 
-def test_workflow_loses_no_delivery_of_a_killed_worker(runs: Runs) -> None:
-    for figure in (workflows.STARTED, workflows.ENDED, workflows.RATIO, *workflows.LINK.values()):
-        assert all(values(runs.all_and_soak, figure)), runs.all_and_soak
-    assert set(values(runs.all_and_soak, workflows.NEVER)) == {"0"}
-    assert set(values(runs.all_and_soak, workflows.KILLED_END)) == {"1"}
+def check_workflows(report: Report) -> None:
+    """No delivery of a killed worker is lost."""
+    assert report.is_complete(workflows.STARTED, workflows.ENDED, workflows.RATIO, *workflows.LINK.values())
+    assert set(values(report.output, workflows.NEVER)) == {"0"}
+    assert set(values(report.output, workflows.KILLED_END)) == {"1"}
 
 
-def test_soak_reports_the_growth_of_every_resource(runs: Runs) -> None:
-    for name in ("worker: threads", "web: descriptors", "PostgreSQL: connections"):
-        assert all(values(runs.all_and_soak, Figure(name, "")))
+def check_soak(report: Report) -> None:
+    """The growth of every resource is reported."""
+    names = ("worker: threads", "web: descriptors", "PostgreSQL: connections")
+    assert report.is_complete(*(Figure(name, "") for name in names))
+
+
+CHECKS: dict[str, Callable[[Report], None]] = {
+    "all": check_all,
+    "soak": check_soak,
+    "sizes": check_sizes,
+    "workflows": check_workflows,
+    "history": check_history,
+    "flow": check_flow,
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A temporary folder that the user of PostgreSQL can enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.sampled
+def test_commands_report_every_metric_and_keep_the_report(folder: Path) -> None:
+    commands = choice_of(list(CHECKS), 3)
+    words = ("--commands", ",".join(commands), "--keep", "--results", str(folder), "--only", "ours")
+    output = run("together", *words, *SMALL, *SIZES, *HISTORY, BENCH_HOME=str(folder))
+    print(output)  # for pytest, which shows it with a failure
+    report = Report(output, folder)
+    with Breaches() as breaches:
+        for command in commands:
+            with breaches.case(command):
+                CHECKS[command](report)
+    assert "The machine was " in output
+    assert (folder / "together.md").read_text() in output
+    assert ET.fromstring((folder / "together.svg").read_text()).tag.endswith("svg")
 
 
 @pytest.mark.skipif(not environment.has_peers(), reason="the environment of the peers is not built: make bench-drain")
