@@ -37,20 +37,18 @@ def run(api: Api, endpoint: str, **fields: Any) -> str:
     return found
 
 
-@pytest.fixture
-def running(stack: Stack, api: Api, receiver: Receiver) -> Api:
-    """An API with all processes and the endpoints of the nodes."""
-    stack.web()
-    stack.worker()
-    stack.scheduler()
-    register(api, receiver, "step", "mirror")
-    register(api, receiver, "bad", "status/500")
-    register(api, receiver, "slow", "slow/60000")
-    register(api, receiver, "called", "ok")
-    return api
+@pytest.fixture(scope="module")
+def running(shared_stack: Stack, shared_api: Api, receiver: Receiver) -> Api:
+    """An API with all processes and the endpoints of the nodes, which all tests share."""
+    shared_stack.web()
+    shared_stack.worker()
+    shared_stack.scheduler()
+    register(shared_api, receiver, "step", "mirror")
+    register(shared_api, receiver, "bad", "status/500")
+    return shared_api
 
 
-def test_each_route_starts_one_workflow(running: Api, receiver: Receiver, database: Database) -> None:
+def test_each_route_starts_one_workflow(running: Api, receiver: Receiver, shared_database: Database) -> None:
     """A key given twice, te_enqueue, an interval, and a batch; the callback gets the output of the workflow."""
     called = {"url": f"{receiver.base_url}/ok/outcome", "body_template": {"output": "{{input.output}}"}}
     running.post("/endpoints", {"name": "outcome", "type": "HTTP", "spec": called})
@@ -65,20 +63,22 @@ def test_each_route_starts_one_workflow(running: Api, receiver: Receiver, databa
     assert outcome.json["output"]["body"] == {"day": 1}
 
     enqueue = text("""SELECT execution_id FROM te_enqueue('report', '{"day": 2}')""")
-    assert ended(running, database.fetch(enqueue)[0].execution_id)["output"]["body"] == {"day": 2}
+    assert ended(running, shared_database.fetch(enqueue)[0].execution_id)["output"]["body"] == {"day": 2}
     batch = [
         {"endpoint": "report", "trigger": "IMMEDIATE", "idempotency_key": f"day-{day}", "input": {"day": day}}
         for day in (3, 4)
     ]
     for made in running.post("/jobs/batch", {"jobs": batch})["items"]:
         ended(running, made["job"]["execution"]["execution_id"])
-    running.post("/jobs", {"endpoint": "report", "trigger": "INTERVAL", "every": "1s", "input": {"day": 5}})
+    every = {"endpoint": "report", "trigger": "INTERVAL", "every": "1s", "input": {"day": 5}}
+    repeating = running.post("/jobs", every)["job_id"]
 
     def days() -> list[int]:
         return [request.json["day"] for request in receiver.requests if request.path == "/mirror/step"]
 
     eventually(lambda: days().count(5) >= 2)
     assert [days().count(day) for day in (1, 2, 3, 4)] == [1, 1, 1, 1]
+    running.post(f"/jobs/{repeating}/cancel")
 
 
 def test_failed_workflow_fails_its_execution_with_the_node(running: Api) -> None:
@@ -95,19 +95,20 @@ def test_failed_workflow_fails_its_execution_with_the_node(running: Api) -> None
 def test_cancelled_execution_cancels_its_workflows(running: Api, request_: str) -> None:
     """The inner workflow is a node of the outer workflow; the execution of the outer workflow is cancelled."""
     waiting = {"name": "late", "endpoint": "step", "delay": "1h", "input": {"body": 1}}
-    define(running, "inner", {"nodes": [waiting]})
-    define(running, "outer", {"nodes": [{"name": "child", "endpoint": "inner"}]})
-    execution = run(running, "outer")
-    inner = eventually(lambda: [each for each in running.get("/workflows")["items"] if each["name"] == "inner"])
+    inner, outer = f"inner-{request_}", f"outer-{request_}"
+    define(running, inner, {"nodes": [waiting]})
+    define(running, outer, {"nodes": [{"name": "child", "endpoint": inner}]})
+    execution = run(running, outer)
+    started = eventually(lambda: [each for each in running.get("/workflows")["items"] if each["name"] == inner])
     running.post(f"/executions/{execution}/cancel?if_running={request_}")
     assert ended(running, execution)["status"] == "CANCELLED"
-    assert running.get(f"/workflows/{inner[0]['workflow_id']}")["status"] == "CANCELLED"
+    assert running.get(f"/workflows/{started[0]['workflow_id']}")["status"] == "CANCELLED"
 
 
 def test_sub_workflow_ends_its_node_with_its_output(running: Api) -> None:
-    define(running, "report", REPORT)
+    define(running, "inner", REPORT)
     nodes = [
-        {"name": "child", "endpoint": "report", "input": {"day": "{{workflow.input.day}}"}},
+        {"name": "child", "endpoint": "inner", "input": {"day": "{{workflow.input.day}}"}},
         {"name": "last", "endpoint": "step", "after": ["child"], "input": {"body": "{{parents.child.output.body}}"}},
     ]
     define(running, "outer", {"nodes": nodes, "output": "{{parents.last.output.body}}"})
