@@ -72,7 +72,9 @@ def test_execution_behind_the_watermark_is_found_by_its_wake_up(process: WorkerP
     attempts.next().complete(OK)
     (late,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
     process.inboxes.receive(hint(milliseconds(rows.execution(process.database, late).run_at)))
-    assert attempts.next().claim.execution_id == late
+    found = attempts.next()
+    assert found.claim.execution_id == late
+    found.complete(OK)
 
 
 @pytest.mark.postgresql_only
@@ -92,6 +94,8 @@ def test_job_of_a_long_transaction_is_claimed_after_its_commit(process: WorkerPr
         thread.join(60)
         print(f"claimed after the commit by {name}: {(time.monotonic() - committed) * 1000:.0f} ms")
     assert len(received) == 2
+    for attempt in received:
+        attempt.complete(OK)
     assert listener.stop(60)
 
 
@@ -104,7 +108,9 @@ def test_forged_wake_ups_neither_raise_nor_stop_the_consumer(process: WorkerProc
         process.inboxes.receive(payload)
     (real,) = rows.add_executions(process.database)
     process.inboxes.receive("http")
-    assert attempts.next().claim.execution_id == real
+    found = attempts.next()
+    assert found.claim.execution_id == real
+    found.complete(OK)
     dropped = process.values.total(WAKEUPS_DROPPED)
     assert dropped >= len(FORGED) * 5 + 5
 
@@ -125,5 +131,7 @@ def test_login_without_rights_cannot_stop_a_consumer(process: WorkerProcess, dat
 
     eventually(is_dropped)
     (real,) = rows.add_executions(process.database)
-    assert attempts.next().claim.execution_id == real
+    found = attempts.next()
+    assert found.claim.execution_id == real
+    found.complete(OK)
     assert listener.stop(60)
