@@ -2,12 +2,24 @@
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 LOGGING = {"debug", "info", "warning", "error", "exception"}
+
+
+def is_read(name: str) -> bool:
+    """Return whether a file has prose of the project: licences list the words of other projects."""
+    return name.endswith((".py", ".md")) and name != "docs/reference/licences.md"
+
+
+def files() -> list[Path]:
+    """Return the files of the repository with prose of the project."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / name for name in listed.splitlines() if is_read(name) and (ROOT / name).exists()]
 
 
 class Passage(NamedTuple):

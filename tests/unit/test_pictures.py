@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tests.browser.pictures.camera import WIDTH
-from tests.unit.test_prose import ROOT, files
+from tests.prose import ROOT, files
 
 FOLDER = ROOT / "docs" / "pictures"
 MAX_PICTURES, MAX_BYTES = 5, 100_000

@@ -1,12 +1,11 @@
 """Prose: every docstring, comment, message, test name and document names its subject (CONTRIBUTING.md, Prose)."""
 
 import re
-import subprocess
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.prose import ROOT, passages_of
+from tests.prose import ROOT, files, passages_of
 
 # Words that stand where a noun should: the reader has to find the noun. "one" counts as a pronoun, not as a number.
 RIDDLES = re.compile(
@@ -22,16 +21,6 @@ MAX_IN_A_SENTENCE = 2
 MAX_PER_1000, MAX_PER_1000_OF_A_PLACE, MAX_PER_1000_OF_DOCUMENTS = 5, 10, 4
 MAX_WORDS_OF_DOCUMENTS, MAX_WORDS_OF_ARCHITECTURE = 32_750, 3_000
 FEW_WORDS = 100  # a place with fewer words is not judged by its share
-
-
-def is_read(name: str) -> bool:
-    """Return whether a file has prose of the project: licences list the words of other projects."""
-    return name.endswith((".py", ".md")) and name != "docs/reference/licences.md"
-
-
-def files() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [ROOT / name for name in listed.splitlines() if is_read(name) and (ROOT / name).exists()]
 
 
 def shares(counts: Mapping[str, list[int]]) -> dict[str, float]:
