@@ -8,12 +8,14 @@ from playwright.sync_api import Browser, Route, expect
 
 from app.console.pages import PAGES
 from app.dev.stack.runner import Stack
+from app.features.rollups import rollup_slots
 from app.kernel.access import api_keys, console_sessions
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests.browser.looks import check_pages
-from tests.browser.tab import Tab, tab_of
+from tests.browser.tab import PHONE, Tab, tab_of
+from tests.endings import begin_rollups
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -185,3 +187,27 @@ def test_page_with_an_open_menu_waits_with_changes(tab: Tab, database: Database)
     tab.page.keyboard.press("Escape")
     expect(tab.page.locator("#wrk_5")).to_be_visible()
     tab.faults.clear()  # the line above
+
+
+def test_time_zone_is_chosen_without_javascript_and_fits_a_phone(browser: Browser, stack: Stack, key: str) -> None:
+    with signed_in(browser, stack, key, java_script_enabled=False, viewport=PHONE) as tab:
+        tab.page.get_by_role("link", name="Time zone UTC").click()
+        tab.page.get_by_label("Time zone").fill("America/Argentina/ComodRivadavia")
+        tab.page.get_by_role("button", name="Show times in this zone").click()
+        tab.page.wait_for_url(f"{stack.url}/console")
+        expect(tab.page.get_by_text("Times are in America/Argentina/ComodRivadavia")).to_be_visible()
+        assert not tab.scrolls_sideways()
+
+
+def test_browser_offers_its_own_time_zone_and_charts_follow(
+    browser: Browser, stack: Stack, key: str, database: Database
+) -> None:
+    begin_rollups(database, 10)
+    list(rollup_slots.advance(database, 1))
+    with signed_in(browser, stack, key, timezone_id="Asia/Tokyo") as tab:
+        tab.open("/console/time-zone?back=/console/history")
+        tab.page.get_by_role("button", name="Asia/Tokyo, as this browser").click()
+        tab.page.wait_for_url(f"{stack.url}/console/history")
+        expect(tab.page.get_by_text("Times are in Asia/Tokyo")).to_be_visible()
+        tab.page.locator(".u-over").first.hover()
+        expect(tab.page.locator(".chart-tip").first).to_contain_text("Asia/Tokyo")

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.console.access import csrf, permission
-from app.console.http import actions, static_files
+from app.console.http import actions, static_files, viewer_zone
 from app.console.http.request_values import once_a_request
 from app.console.http.response_headers import nonce
 from app.console.views import delivery_totals, places, reach, status_words, typed_count, words
@@ -36,7 +36,7 @@ def environment() -> Environment:
         full_instant=words.full_instant,
         here=here,
         hx=hx,
-        instant_words=words.instant,
+        instant_words=viewer_zone.instant_words,
         is_typed=typed_count.is_typed,
         may=permission.may,
         nonce=nonce,
@@ -47,6 +47,7 @@ def environment() -> Environment:
         status_of=status_words.status_of,
         to=to,
         use_heading=reach.heading,
+        zone_name=viewer_zone.zone_name,
     )
     found.filters.update(
         ago=lambda at: words.ago(at, now()),

@@ -27,6 +27,7 @@ from app.console.pages import (
     schedules_bulk_page,
     schedules_page,
     search_page,
+    time_zone_page,
     uncertain_page,
     walks_page,
     what_if_page,
@@ -73,5 +74,6 @@ PAGES: tuple[ConsolePage, ...] = (
     instant_page.page,
     keys_page.page,
     search_page.page,
+    time_zone_page.page,
 )
 """All pages, in the order of the navigation."""

@@ -10,6 +10,7 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import now
 from app.console.http.request_values import once_a_request
+from app.console.http.viewer_zone import local
 from app.console.views.answer_text import shown_answer
 from app.console.views.json_text import shown_json
 from app.console.views.reason_words import way_out_of
@@ -68,7 +69,7 @@ def life(execution_id: str) -> Values:
         "execution": execution,
         "why": why,
         "way_out": way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint),
-        "picture": timeline(execution, tried, now()),
+        "picture": timeline(execution, tried, local(now())),
         "uncertain": sum(_is_uncertain(each) for each in tried),
         "letters": letters_of(database, execution_id),
         "may_retry": execution.status in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED},

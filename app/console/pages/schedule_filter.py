@@ -6,6 +6,7 @@ from marshmallow import ValidationError
 
 from app.console.http.forms import Fields, query, refuse
 from app.console.http.page_rendering import now
+from app.console.http.viewer_zone import zone_name
 from app.console.views.text_by_name import TextByName
 from app.features.simulate.day_schemas import FIRST_DAY, LAST_DAY
 from app.kernel.formats import marshmallow_faults
@@ -35,8 +36,8 @@ def schedule_filter(fields: Fields) -> JobFilter:
 
 
 def shown_zone() -> str:
-    """Return the zone of the address; raises InvalidRequestError for a zone that does not exist."""
-    zone = query().text("zone", "UTC")
+    """Return the zone of the address, else the zone of the viewer; raises InvalidRequestError for an unknown zone."""
+    zone = query().text("zone", zone_name())
     if message := fault_of(zone):
         refuse("zone", message)
     return zone

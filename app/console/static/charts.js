@@ -14,6 +14,13 @@
     return found;
   }
 
+  let zone = document.documentElement.dataset.zone;
+  try {
+    Intl.DateTimeFormat("en", { timeZone: zone });
+  } catch {
+    zone = "UTC"; // a browser may be older than the zone
+  }
+
   const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "min"], [1000, "s"], [1, "ms"]];
   function duration(ms) {
     if (ms === 0) return "0";
@@ -21,8 +28,8 @@
     return `${+(ms / size).toFixed(1)} ${unit}`;
   }
   const shown = (value, unit) => (value == null ? "–" : unit === "ms" ? `≤ ${duration(value)}` : value.toLocaleString("en"));
-  const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 16);
-  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
+  const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
+  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: zone });
   const DECADES = [1, 10, 100, 1000, 10000, 60000, 600000, 3600000];
 
   function options(plot, data) {
@@ -32,7 +39,7 @@
     return {
       width: plot.clientWidth || 400,
       height: HEIGHT,
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
       cursor: { y: false, drag: { x: false } },
       legend: { show: false },
       scales: { x: { time: true }, y: isTime ? { distr: 3, log: 10 } : { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1e-3)] } },
@@ -46,7 +53,7 @@
     const tip = plot.querySelector(".chart-tip");
     if (!tip) return;
     const parts = data.lines.map((line) => `${line.label} ${shown(line.values[index], data.unit)}`);
-    tip.textContent = index == null ? "" : `${clock(data.at[index])} UTC · ${parts.join(" · ")}`;
+    tip.textContent = index == null ? "" : `${clock(data.at[index])} ${zone} · ${parts.join(" · ")}`;
   }
 
   function draw(box) {

@@ -154,6 +154,11 @@
 
   function prepare() {
     for (const button of all(".copy[hidden]")) button.hidden = !navigator.clipboard;
+    for (const button of all("[data-own-zone][hidden]")) {
+      button.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+      button.textContent = `${button.value}, as this browser`;
+      button.hidden = false;
+    }
     tick();
   }
 

@@ -62,15 +62,15 @@ def ago(at: datetime | None, now: datetime) -> str:
 
 
 def instant(at: datetime | None, now: datetime) -> str:
-    """Write an instant in UTC: the time of today, with the date for another day, and the year for another year."""
+    """Write an instant in the zone of `now`: the time of today, else with its date, and the year of another year."""
     if at is None:
         return NOTHING
-    at = at.astimezone(UTC)
+    at = at.astimezone(now.tzinfo)
     if at.date() == now.date():
         return f"{at:%H:%M:%S}"
     return f"{at.day} {at:%b %H:%M:%S}" if at.year == now.year else f"{at.day} {at:%b %Y %H:%M}"
 
 
 def full_instant(at: datetime) -> str:
-    """Write an instant exactly, with its zone."""
+    """Write an instant exactly, in UTC."""
     return f"{at.astimezone(UTC).isoformat(sep=' ', timespec='milliseconds').removesuffix('+00:00')} UTC"

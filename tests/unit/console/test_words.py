@@ -6,6 +6,7 @@ import pytest
 
 from app.console.views import words
 from app.console.views.status_words import status_of
+from app.schedule.zones import time_zone
 from schema import states
 
 NOW = datetime(2026, 11, 28, 12, 3, 11, tzinfo=UTC)
@@ -52,6 +53,15 @@ def test_distance_of_an_instant_has_one_unit(seconds: float, text: str) -> None:
 )
 def test_instant_has_a_date_unless_it_is_of_today(at: datetime | None, text: str) -> None:
     assert words.instant(at, NOW) == text
+
+
+def test_instant_is_written_in_the_zone_of_the_reader() -> None:
+    now = datetime(2026, 3, 29, 0, 30, tzinfo=UTC).astimezone(time_zone("Europe/Berlin"))
+    before_the_change, after_it = datetime(2026, 3, 29, 0, 59, tzinfo=UTC), datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
+    assert [words.instant(at, now) for at in (before_the_change, after_it)] == ["01:59:00", "03:00:00"]
+    assert words.instant(datetime(2026, 3, 28, 22, 59, tzinfo=UTC), now) == "28 Mar 23:59:00"
+    assert words.instant(datetime(2026, 3, 28, 23, 1, tzinfo=UTC), now) == "00:01:00"
+    assert words.full_instant(after_it.astimezone(now.tzinfo)) == "2026-03-29 01:00:00.000 UTC"
 
 
 @pytest.mark.parametrize(
