@@ -12,9 +12,16 @@ from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.actors.conftest import User
 from tests.acceptance.limits import SHORT_LEASE
+from tests.enqueueing import adopt_settings
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_the_api(database: Database) -> None:
+    """The settings that a process of the API writes; actors and workers need nothing else of it."""
+    adopt_settings(database)
 
 
 def errors_of(database: Database) -> list[str]:
@@ -32,7 +39,6 @@ def kill_runner(master: int) -> None:
 def test_execution_of_a_killed_process_runs_in_another(
     user: User, tasks: Any, database: Database, tmp_path: Path
 ) -> None:
-    user.stack.web()
     user.worker()
     victim = user.process()
     word = str(tmp_path / "go")
@@ -52,7 +58,6 @@ def test_execution_of_a_killed_process_runs_in_another(
 def test_message_that_kills_its_process_three_times_is_a_dead_letter(
     user: User, tasks: Any, database: Database
 ) -> None:
-    user.stack.web()
     user.worker()
     eventually(lambda: any(user.sockets.iterdir()))
     tasks.kill.send("x")
@@ -70,7 +75,6 @@ def test_message_that_kills_its_process_three_times_is_a_dead_letter(
 def test_late_outcome_after_the_death_of_the_worker_is_refused(
     user: User, tasks: Any, database: Database, tmp_path: Path
 ) -> None:
-    user.stack.web()
     first = user.worker(**SHORT_LEASE)
     user.stack.scheduler(**SHORT_LEASE)
     runner = user.process(threads=2)
@@ -91,7 +95,6 @@ def test_late_outcome_after_the_death_of_the_worker_is_refused(
 def test_process_that_ends_by_term_gives_its_messages_back(
     user: User, tasks: Any, database: Database, tmp_path: Path
 ) -> None:
-    user.stack.web()
     user.worker()
     first = user.process(threads=1)
     word = str(tmp_path / "go")
@@ -110,7 +113,6 @@ def test_process_that_ends_by_term_gives_its_messages_back(
 
 def test_runner_alone_may_die(user: User, tasks: Any, database: Database) -> None:
     """Dramatiq's master ends with its process; the messages are not lost."""
-    user.stack.web()
     user.worker()
     child = user.process()
     eventually(lambda: database.fetch(text("SELECT 1 FROM endpoints WHERE name = 'note'")))
