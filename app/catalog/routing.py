@@ -4,11 +4,8 @@ Jobs match no patterns: the row of the endpoint holds its `routed_queue`, which 
 transaction.
 """
 
-import fnmatch
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -19,6 +16,7 @@ from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database, deadline, hardly_wait
 from app.kernel.formats import EPOCH
 from app.kernel.function_types import AnyFunction
+from app.kernel.name_patterns import matches
 from app.kernel.sql import statement
 from schema.states import RouteSource
 
@@ -97,19 +95,6 @@ def queue_for(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | Non
     """Return the first route that matches an endpoint's name, with its position; None without a match."""
     deadline.check()  # matching a page of names against very many patterns takes seconds
     return next(((position, route) for position, route in enumerate(routes) if matches(route.pattern, endpoint)), None)
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern; takes at most the product of their lengths in steps.
-
-    `fnmatch.translate` compiles each star to an atomic group with the shortest match, so the match never backtracks.
-    """
-    return _compiled(pattern).match(name) is not None
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(pattern))
 
 
 def load(connection: Connection | Database) -> Routing:

@@ -11,8 +11,8 @@ from sqlalchemy import Row
 from app.catalog.dependents import IN_NODES, IS_CALLBACK, REFERS, RUNS, WAITS
 from app.catalog.endpoints import versions
 from app.catalog.named_table import NamedTable
-from app.catalog.routing import matches
 from app.kernel.db import Database
+from app.kernel.name_patterns import matches
 from app.kernel.sql import NamedStatement, statement
 from schema.tables.workflows import MAY_START
 

@@ -9,7 +9,7 @@ import click
 from app.cli.commands import NOT_FOUND, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_table
 from app.kernel.access import api_keys
-from app.kernel.access.api_keys import Scope, StoredKey
+from app.kernel.access.api_keys import Scope, StoredKey, scope_of
 
 group = ServiceGroup("api-keys", help="API keys of clients.")
 
@@ -17,12 +17,15 @@ _DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])")
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
-def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> list[Scope]:
+def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
-        return [Scope(name) for name in dict.fromkeys(names)]
+        return [scope_of(name) for name in dict.fromkeys(names)]
     except ValueError:
-        raise click.BadParameter(f"use one or more of {', '.join(Scope)}, separated by commas") from None
+        raise click.BadParameter(
+            f"use one or more of {', '.join(Scope)}, or jobs:write:PATTERN of endpoints such as jobs:write:mail-*, "
+            "separated by commas"
+        ) from None
 
 
 def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
@@ -41,10 +44,15 @@ def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | No
 
 @group.command("create")
 @click.argument("name")
-@click.option("--scopes", required=True, callback=_scopes, help="one or more of admin, jobs:send, jobs:write, read")
+@click.option(
+    "--scopes",
+    required=True,
+    callback=_scopes,
+    help="one or more of admin, jobs:send, jobs:write, jobs:write:PATTERN, read",
+)
 @click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
 @json_option
-def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bool) -> None:
+def create(name: str, scopes: list[str], expires: datetime | None, as_json: bool) -> None:
     """Create a key and print it. It cannot be shown again: only its hash is stored.
 
     Standard output has only the key, so that KEY=$(flask --app app api-keys create ci) works.

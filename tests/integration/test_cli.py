@@ -26,7 +26,7 @@ def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: s
     for _ in range(2):
         assert flask_app(url, "db", "upgrade").exit_code == 0
     assert flask_app(url, "api-keys", "create", "x", "--scopes", "read", "--json").stdout.count('"te_') == 1
-    made = flask_app(url, "api-keys", "create", "ci", "--scopes", "read,jobs:write", "--expires", "90d")
+    made = flask_app(url, "api-keys", "create", "ci", "--scopes", "read,jobs:write:a-*", "--expires", "90d")
     assert made.exit_code == 0, made.stderr
     assert re.fullmatch(r"te_[0-9a-f]{16}_[0-9a-f]{48}\n", made.stdout)
     key = made.stdout.strip()
@@ -38,7 +38,7 @@ def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: s
     listed = flask_app(url, "api-keys", "list").stdout
     key_id = key.split("_")[1]
     (line,) = [line for line in listed.splitlines() if key_id in line]
-    assert line.split()[1:3] == ["active", "read,jobs:write"]
+    assert line.split()[1:3] == ["active", "read,jobs:write:a-*"]
     assert key.split("_")[2] not in listed
 
     (listed_key,) = json.loads(flask_app(url, "api-keys", "list", "ci", "--json").stdout)["items"]
@@ -46,7 +46,7 @@ def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: s
         key_id,
         "ci",
         "active",
-        ["read", "jobs:write"],
+        ["read", "jobs:write:a-*"],
     )
     current = json.loads(flask_app(url, "db", "current", "--json").stdout)
     assert current["revision"] == current["newest"]
@@ -69,6 +69,7 @@ def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: s
     [
         (["api-keys", "create", "x"], "--scopes"),
         (["api-keys", "create", "x", "--scopes", "root"], "jobs:write"),
+        (["api-keys", "create", "x", "--scopes", "jobs:write:Mail"], "jobs:write:mail-*"),
         (["api-keys", "create", "x", "--scopes", ""], "scope"),
         (["api-keys", "create", "x", "--scopes", "read", "--expires", "soon"], "90d"),
         (["api-keys", "create", "x", "--scopes", "read", "--expires", "2020-01-01T00:00:00Z"], "future"),

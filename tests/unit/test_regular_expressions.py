@@ -6,12 +6,12 @@ import pytest
 from marshmallow import Schema, ValidationError, fields, validate
 
 import tests.worker_environment  # noqa: F401 - first
-from app.catalog.routing import matches
 from app.catalog.specs.channel_presets import PRESETS
 from app.catalog.specs.http import HttpSpec
 from app.catalog.specs.redis_stream import RedisStreamSpec
 from app.catalog.specs.spec_fields import IntegerInOrder, TextInOrder, target_url
 from app.cli import console
+from app.kernel.name_patterns import matches
 from schema.job_bounds import MAX_NAME
 from tests.pattern_places import VALIDATORS, Place, places
 from tests.regular_expressions import is_linear
@@ -33,7 +33,9 @@ FORMED: dict[str, list[str]] = {
     "app/kernel/metrics/probe.py: _last_success.line": ['(?m)^te_chore_seconds{chore="outbox"} (\\S+)$'],
 }
 # Patterns without a proof, and why they are fast.
-BOUNDED = {"app/catalog/routing.py: _compiled": "patterns of routes and names of endpoints have at most 128 characters"}
+BOUNDED = {
+    "app/kernel/name_patterns.py: _compiled": "patterns of routes and names of endpoints have at most 128 characters"
+}
 
 
 @pytest.fixture(scope="module")

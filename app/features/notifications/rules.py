@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
-from app.catalog.routing import matches as fits
+from app.kernel.name_patterns import matches as fits
 from app.schedule.zones import time_zone
 from schema.states import NotificationEvent, Severity
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row
 
 from app.kernel.audit import SYSTEM, Actor, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
+from app.kernel.config import ROUTE_PATTERN as NAME_PATTERN
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.sql import statement
@@ -63,6 +64,18 @@ class Scope(StrEnum):
     READ = "read"
 
 
+CREATE_PREFIX = f"{Scope.JOBS_WRITE}:"
+"""Of a scope that only creates jobs, of the endpoints whose names match the pattern behind the prefix."""
+
+
+def scope_of(text: str) -> str:
+    """Return a scope, which is a permission or a permission with a pattern; raises ValueError."""
+    pattern = text.removeprefix(CREATE_PREFIX)
+    if pattern != text and NAME_PATTERN.fullmatch(pattern):
+        return text
+    return Scope(text)
+
+
 class KeyState(StrEnum):
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -86,7 +99,7 @@ class StoredKey:
 
 
 def create(
-    database: Database, name: str, scopes: Sequence[Scope], expires_at: datetime | None, *, by: Actor = SYSTEM
+    database: Database, name: str, scopes: Sequence[str], expires_at: datetime | None, *, by: Actor = SYSTEM
 ) -> str:
     """Create a key and return it; only its hash is stored."""
     key_id = secrets.token_hex(8)

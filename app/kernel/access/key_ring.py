@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from app.kernel.access.api_keys import Scope, hash_of, is_valid
+from app.kernel.access.api_keys import CREATE_PREFIX, Scope, hash_of, is_valid
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
 from app.kernel.function_types import Clock, Run, never
+from app.kernel.name_patterns import matches
 from app.kernel.sql import statement
 
 CACHE_SECONDS = 5.0
@@ -53,6 +54,15 @@ class Key:
 
     def allows(self, scope: Scope) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    @property
+    def endpoint_patterns(self) -> list[str]:
+        """Return the patterns of the endpoints for which the key may only create jobs."""
+        return sorted(each.removeprefix(CREATE_PREFIX) for each in self.scopes if each.startswith(CREATE_PREFIX))
+
+    def may_create(self, endpoint: str) -> bool:
+        """Return whether the key may create jobs of an endpoint."""
+        return self.allows(Scope.JOBS_WRITE) or any(matches(each, endpoint) for each in self.endpoint_patterns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from functools import partial
 
 from flask import Flask, g, request
 
-from app.kernel.access.api_keys import Scope
+from app.kernel.access.api_keys import CREATE_PREFIX, Scope
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import ForbiddenError, RateLimitedError, UnauthorizedError
 from app.kernel.function_types import never
@@ -22,6 +22,7 @@ def register(app: Flask, resources: Sequence[Resource], *, own_access: Collectio
     scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}  # by blueprint, true for reads
     scopes |= {(name, is_read): None for name in own_access for is_read in (True, False)}
     more = {f"{each.name}.{view}": scope for each in resources for view, scope in each.more_scopes.items()}
+    creating = {f"{each.name}.{view}" for each in resources for view in each.creating}
     for each in resources:
         scopes[each.name, True] = None if each.is_public else each.read_scope
         scopes[each.name, False] = None if each.is_public else each.write_scope
@@ -37,7 +38,8 @@ def register(app: Flask, resources: Sequence[Resource], *, own_access: Collectio
             return
         presented = bearer()
         try:
-            _check(presented, scope, more.get(req.endpoint or ""))
+            view = req.endpoint or ""
+            _check(presented, scope, more.get(view), creates=view in creating)
         except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
             services().refusals.note(error, presented, req.remote_addr or "-", current_request_id())
             raise
@@ -61,6 +63,20 @@ def require(scope: Scope) -> None:
         raise _lacks(scope)
 
 
+def require_creation(endpoint: str) -> None:
+    """Raise ForbiddenError if the key of the current request may create no jobs of an endpoint."""
+    key: Key = g.api_key
+    if key.may_create(endpoint):
+        return
+    patterns = key.endpoint_patterns
+    if not patterns:
+        raise _lacks(Scope.JOBS_WRITE)
+    raise ForbiddenError(
+        f"This API key creates jobs of endpoints that match {' or '.join(patterns)} only, not of {endpoint!r}. Use a "
+        f"key with the scope {f'{CREATE_PREFIX}{endpoint}'!r} or {Scope.JOBS_WRITE.value!r}."
+    )
+
+
 def verified(presented: str) -> Key:
     """Return a valid key; counts a bad key. Raises UnauthorizedError, RateLimitedError after too many bad keys."""
     bad_key_limit, address = services().bad_key_limit, request.remote_addr or ""
@@ -78,7 +94,7 @@ def _lacks(scope: Scope) -> ForbiddenError:
     return ForbiddenError(f"This API key lacks the scope {scope.value!r}. Use a key that has it.")
 
 
-def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
+def _check(presented: str, scope: Scope, or_scope: Scope | None, *, creates: bool) -> None:
     if not presented:
         raise UnauthorizedError(
             "An API key is required: send `Authorization: Bearer te_...`. `flask --app app api-keys create` makes keys."
@@ -89,5 +105,7 @@ def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
     if key_limit is not None:
         g.allowance = key_limit.count(key.key_id)
         refuse_excess(g.allowance)
-    if not key.allows(scope) and (or_scope is None or not key.allows(or_scope)):
+    if key.allows(scope) or (or_scope is not None and key.allows(or_scope)):
+        return
+    if not (creates and key.endpoint_patterns):
         raise _lacks(scope)

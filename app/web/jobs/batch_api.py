@@ -60,7 +60,14 @@ class BatchResultSchema(Schema):
     items = fields.List(fields.Nested(BatchItemSchema), required=True)
 
 
-@resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema, or_scope=Scope.JOBS_SEND)
+@resource.route(
+    "POST",
+    "/jobs/batch",
+    body=BatchSchema,
+    returns=BatchResultSchema,
+    or_scope=Scope.JOBS_SEND,
+    creates_jobs=True,
+)
 def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs."""
     trace = trace_of_new_jobs()

@@ -1,5 +1,6 @@
 """Creation of a job for a request, and the answer: the same answer for the same key."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -18,7 +19,7 @@ from app.queue.reading.execution_queries import get_result
 from app.web.executions.executions_api import RETRY_AFTER, wait_for
 from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
 from app.web.http import suspension
-from app.web.http.authentication import require
+from app.web.http.authentication import require, require_creation
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import REPLAYED
 from app.web.http.request_log import note_execution, note_ids
@@ -64,14 +65,22 @@ class Preferences:
 
 def permitted(body: dict[str, Any], trace: TraceContext | None) -> NewJob:
     """Return the job of a parsed body; raises ForbiddenError if the key lacks a scope for its targets."""
-    if "inline" not in body or body.get("callbacks"):
-        require(Scope.JOBS_WRITE)  # callbacks send to registered endpoints
+    if not g.api_key.allows(Scope.JOBS_WRITE):
+        for endpoint in _endpoints_of(body):
+            require_creation(endpoint)
     if "inline" not in body:
         return new_job(body, trace)
     require(Scope.JOBS_SEND)
     if body.get("idempotency_key") is None and not body["trigger"].repeats:
         body["idempotency_key"] = uuid4().hex
     return new_job(body, trace, actor())
+
+
+def _endpoints_of(body: dict[str, Any]) -> Iterator[str]:
+    """Yield the registered endpoints to which a job sends."""
+    if "inline" not in body:
+        yield body["endpoint"]
+    yield from filter(None, (body.get("callbacks") or {}).values())
 
 
 def create(new: NewJob) -> Any:

@@ -53,6 +53,7 @@ resource = Resource("jobs", "Calls of endpoints: now, later or on a schedule.", 
         *(ConflictError, TemplateError),
     ],
     or_scope=Scope.JOBS_SEND,
+    creates_jobs=True,
 )
 def create_(body: dict[str, Any]) -> Any:
     """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its body.

@@ -47,6 +47,7 @@ class Resource:
         self.name = name
         self.error_responses: dict[str, Any] = {}
         self.more_scopes: dict[str, Scope] = {}  # by view
+        self.creating = set[str]()  # views
 
     def route(
         self,
@@ -63,6 +64,7 @@ class Resource:
         header: dict[str, Any] | None = None,
         text: dict[str, Any] | Sequence[dict[str, Any]] = (),
         or_scope: Scope | None = None,
+        creates_jobs: bool = False,
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
@@ -70,7 +72,8 @@ class Resource:
         body. With `text`, descriptions of texts, it may return a text response; without `returns` it always does.
         `errors` extend the errors common to all operations. A POST that writes takes an Idempotency-Key; a view that
         handles the key itself describes it in `own_key`. A view that reads another header describes it in `header`. A
-        key with `or_scope` instead of the resource's scope also reaches the view, which checks the rest.
+        key with `or_scope` instead of the resource's scope also reaches the view, which checks the rest. So does, with
+        `creates_jobs`, a key that creates jobs of some endpoints only: the view calls `require_creation` for each.
         """
         key = (own_key or PARAMETER) if method == "POST" and self.write_scope is not self.read_scope else None
         operation = Operation(
@@ -93,6 +96,8 @@ class Resource:
         def decorate(view: View) -> View:
             if or_scope is not None:
                 self.more_scopes[view.__name__] = or_scope
+            if creates_jobs:
+                self.creating.add(view.__name__)
             self._register(operation, view)
             return view
 

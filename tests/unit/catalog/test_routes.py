@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from app.catalog.routing import Route, matches, queue_for
+from app.catalog.routing import Route, queue_for
 from app.kernel.config import MAX_ROUTES, SettingError, Settings
+from app.kernel.name_patterns import matches
 from tests.cases import each_case
 
 
