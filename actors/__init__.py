@@ -108,6 +108,7 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
     """Return the parts of the process for processes with actors; None if it listens to none."""
     if not settings.actors_listen:
         return None
+    from actors.dispatch.actor_link.peer import AllowedPeers  # noqa: PLC0415
     from actors.dispatch.actor_link.server import ActorService  # noqa: PLC0415 - few workers need it
     from app.catalog.endpoints.actor_endpoints import register  # noqa: PLC0415
     from app.queue.jobs.actor_schedules import ActorSchedules  # noqa: PLC0415
@@ -120,6 +121,7 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
         processes=process.listen_to_actors(),
         register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
+        allowed=AllowedPeers.of(settings.actors_allow),
     )
 
 

@@ -16,6 +16,7 @@ MAX_SHARDS = 256
 MAX_ROUTES = 200
 MAX_SOCKETS_BYTES = 60  # a Unix socket has a path of at most 107 bytes
 ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
+_USER_OR_GROUP = re.compile(r"%?[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 Parse = Callable[[str], Any]
@@ -103,6 +104,17 @@ def _directory(text: str) -> str:
     return text
 
 
+def _processes(text: str) -> tuple[str, ...]:
+    items = tuple(item.strip() for item in text.split(",") if item.strip())
+    for item in items:
+        if not _USER_OR_GROUP.fullmatch(item):
+            raise ValueError(
+                "users, and groups after %, by name or number, comma-separated, are needed, such as shop,1001,%tasks; "
+                f"not {item[:80]!r}"
+            )
+    return items
+
+
 def _redis_url(text: str) -> str:
     import redis  # noqa: PLC0415 - takes 0.1 s, and most processes need none
 
@@ -186,6 +198,7 @@ class Settings:
     egress_allow: tuple[str, ...] = _env("TE_EGRESS_ALLOW", (), _networks)
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
     actors_listen: str = _env("TE_ACTORS_LISTEN", "", _directory)
+    actors_allow: tuple[str, ...] = _env("TE_ACTORS_ALLOW", (), _processes)
     worker_metrics_addr: str = _env("TE_WORKER_METRICS_ADDR", "", _address)
 
     cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))

@@ -1,23 +1,85 @@
-"""Peer: process and user behind the connection of a Unix socket."""
+"""Peer: process, user and group behind the connection of a Unix socket, and the peers that may run actors."""
 
 import asyncio
+import grp
 import os
+import pwd
 import socket
 import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.kernel.config import SettingError
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+ROOT = 0
 
 
-def peer_of(transport: asyncio.BaseTransport) -> tuple[int | None, int | None]:
-    """Return pid and user id of the process behind a Unix socket; None where the system does not report them."""
-    peer = transport.get_extra_info("socket")
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Credentials of a process when it connected; None where the system does not report them."""
+
+    pid: int | None
+    uid: int | None
+    gid: int | None
+
+
+def peer_of(transport: asyncio.BaseTransport) -> Peer:
+    """Return the process behind a connection."""
+    connection = transport.get_extra_info("socket")
     option = getattr(socket, "SO_PEERCRED", None)
-    if peer is None or option is None:
-        return None, None
-    pid, uid, _ = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-    return (pid or None), uid
+    if connection is None or option is None:
+        return Peer(None, None, None)
+    pid, uid, gid = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+    return Peer(pid or None, uid, gid)
 
 
-def is_allowed(uid: int | None) -> bool:
-    """Return whether a user may run actors here: the user of the worker, and root."""
-    return uid is None or uid in {0, os.geteuid()}
+@dataclass(frozen=True, slots=True)
+class AllowedPeers:
+    """Users and groups that may run actors, besides root and the user of the worker."""
+
+    uids: frozenset[int] = frozenset()
+    gids: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> "AllowedPeers":
+        """Look up users, and groups after `%`, by name or number; raises SettingError for an unknown name."""
+        users, groups = set[int](), set[int]()
+        for name in names:
+            if name.startswith("%"):
+                groups.add(_gid(name[1:]))
+            else:
+                users.add(_uid(name))
+        return cls(frozenset(users), frozenset(groups))
+
+    @property
+    def are_others(self) -> bool:
+        """Whether the files must let other users than the worker's own one through."""
+        return bool(self.uids or self.gids)
+
+    def may_run(self, peer: Peer) -> bool:
+        """Return whether a peer may run actors; the mode of the socket decides where there are no credentials."""
+        if peer.uid is None:
+            return not self.are_others
+        return peer.uid in {ROOT, os.geteuid()} or peer.uid in self.uids or peer.gid in self.gids
+
+
+NO_OTHERS = AllowedPeers()
+
+
+def _uid(name: str) -> int:
+    try:
+        return int(name) if name.isdigit() else pwd.getpwnam(name).pw_uid
+    except KeyError:
+        raise _unknown("user", name) from None
+
+
+def _gid(name: str) -> int:
+    try:
+        return int(name) if name.isdigit() else grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise _unknown("group", name) from None
+
+
+def _unknown(kind: str, name: str) -> SettingError:
+    return SettingError(f"TE_ACTORS_ALLOW: this host has no {kind} {name!r}; create it, or give its number")

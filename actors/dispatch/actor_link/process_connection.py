@@ -1,16 +1,19 @@
 """Connection of a process that runs actors: its frames, and the session to which they belong."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.peer import is_allowed, peer_of
+from actors.dispatch.actor_link.peer import peer_of
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
     from actors.dispatch.actor_link.server import ActorServer
+
+log = logging.getLogger(__name__)
 
 _OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
 
@@ -23,14 +26,22 @@ class ProcessConnection(asyncio.Protocol):
         self._reader = FrameReader()
         self._session: Session | None = None
         self._transport: asyncio.Transport | None = None
+        self._may_run = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
-        _, uid = peer_of(transport)
-        if not is_allowed(uid):
-            self._refuse(f"user {uid} may not run actors: start the process as the user of the worker")
+        peer = peer_of(transport)
+        self._may_run = self._server.service.allowed.may_run(peer)
+        if not self._may_run:
+            log.warning("refusing process %s of user %s, group %s: it may not run actors", peer.pid, peer.uid, peer.gid)
+            self._refuse(
+                f"user {peer.uid} with group {peer.gid} may not run actors: start the process as the user of the "
+                "worker, or add its user or %group to TE_ACTORS_ALLOW of the worker"
+            )
 
     def data_received(self, data: bytes) -> None:
+        if not self._may_run:
+            return  # sent before the refusal arrived
         try:
             for frame in self._reader.feed(data):
                 self._receive(frame)

@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
+from actors.dispatch.actor_link.peer import Peer
 from brokers.sharing.actor_places import ActorPlaces
 
 RETURN_SECONDS = 5.0  # for a process with a broken connection to connect again
@@ -20,10 +21,10 @@ _WEIGHT = 0.2  # share of the latest message in the mean duration
 class Session:
     """One process, by the id that it chose; belongs to the event loop."""
 
-    def __init__(self, session_id: str, hello: Mapping[str, Any], pid: int | None) -> None:
+    def __init__(self, session_id: str, hello: Mapping[str, Any], peer: Peer) -> None:
         self.session_id = session_id
         self.host = str(hello.get("host") or "")[:255]
-        self.pid = pid
+        self.peer = peer
         self.shown_pid = hello.get("pid")
         self.places = ActorPlaces()
         self.actors: tuple[Mapping[str, Any], ...] = ()
@@ -116,12 +117,12 @@ class Session:
 
     def _has_ended(self) -> bool:
         """Return whether the process is gone; a zombie runs nothing."""
-        if self.pid is None:
+        if self.peer.pid is None:
             return False
         try:
-            stat = Path(f"/proc/{self.pid}/stat").read_text()
+            stat = Path(f"/proc/{self.peer.pid}/stat").read_text()
         except OSError:
-            return not Path("/proc/self").exists() or not Path(f"/proc/{self.pid}").exists()
+            return not Path("/proc/self").exists() or not Path(f"/proc/{self.peer.pid}").exists()
         return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
 
     def _count_places(self) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actors.dispatch.actor_link.frames import PROTOCOL, FrameKind
+from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.peer import peer_of
+from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, peer_of
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
 from actors.dispatch.actor_link.process_session import Session
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
@@ -37,6 +37,7 @@ class ActorService:
     """Registers actors as endpoints; raises UnavailableError."""
     wake: Call
     """Lets the consumers claim: there are more places."""
+    allowed: AllowedPeers = NO_OTHERS
 
 
 class ActorServer:
@@ -54,12 +55,13 @@ class ActorServer:
     async def open(self) -> None:
         """Listen; tries again while the socket cannot be created."""
         loop, rest = asyncio.get_running_loop(), RETRY_SECONDS
+        is_shared = self.service.allowed.are_others
         while True:
             try:
-                self.service.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_directory(self.service.directory, is_shared=is_shared)
                 remove_left_sockets(self.service.directory)
                 self._server = await loop.create_unix_server(lambda: ProcessConnection(self), path=str(self._path))
-                self._path.chmod(0o600)
+                self._path.chmod(0o666 if is_shared else 0o600)
                 break
             except OSError as error:
                 log.warning(
@@ -93,12 +95,13 @@ class ActorServer:
         task.add_done_callback(self._tasks.discard)
 
     def session_of(self, hello: Mapping[str, Any], transport: asyncio.Transport) -> Session:
-        """Return the session of a HELLO, with its new connection."""
-        session_id = session_id_of(hello)
+        """Return the session of a HELLO, with its new connection; raises FrameError."""
+        session_id, peer = session_id_of(hello), peer_of(transport)
         session = self.sessions.get(session_id)
         if session is None:
-            pid, _ = peer_of(transport)
-            session = self.sessions[session_id] = Session(session_id, hello, pid)
+            session = self.sessions[session_id] = Session(session_id, hello, peer)
+        elif session.peer.uid != peer.uid:
+            raise FrameError("the session belongs to another user: choose another id")
         session.connect(transport)
         if self.is_draining:
             session.drain()
@@ -179,6 +182,15 @@ class ActorServer:
         await session.wait_for_return()
         if session.transport is None and self.sessions.get(session.session_id) is session:
             del self.sessions[session.session_id]
+
+
+def make_directory(directory: Path, *, is_shared: bool) -> None:
+    """Create the directory of the sockets; the mode of an existing one belongs to the operator."""
+    if not directory.is_dir():
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o755 if is_shared else 0o700)
+    elif is_shared and directory.stat().st_mode & 0o005 != 0o005:
+        log.warning("users of TE_ACTORS_ALLOW may not find the sockets in %s: chmod o+rx %s", directory, directory)
 
 
 def remove_left_sockets(directory: Path) -> None:

@@ -1,10 +1,8 @@
 """Server for processes with actors: sessions and registrations."""
 
 import asyncio
-import shutil
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +21,6 @@ from tests.contract.dispatch.dispatching import Opening, identity
 from tests.waiting import eventually
 
 READ_BYTES = 65_536
-
-
-@pytest.fixture
-def sockets() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="te-"))  # short: a path of a socket is
-    yield folder
-    shutil.rmtree(folder)
 
 
 class Registrations:
