@@ -7,6 +7,7 @@ from flask import Blueprint, Response, g, redirect, request
 
 from app.console.access import csrf, session_cookie
 from app.console.access.permission import Permissions
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
 from app.web.http import event_stream
 from app.web.http.rate_limits import refuse_excess
@@ -31,16 +32,14 @@ def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[s
             csrf.check_origin()
         if endpoint in public:
             return None
-        _take_connection()
-        key = services().sessions.verify(session_cookie.secret()) if session_cookie.secret() else None
+        key = _key_of_session()
         if key is None:
             return _to_sign_in()
         g.api_key = key
         note_ids(key_id=key.key_id)
         if request.method == "POST":
             csrf.check_token()
-            key_limit = services().key_limit
-            refuse_excess(None if key_limit is None else key_limit.count(key.key_id))
+        _count(key)
         permissions.check(endpoint)
         return None
 
@@ -48,6 +47,31 @@ def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[s
     def give_back(_error: BaseException | None) -> None:
         if g.pop("has_console_connection", False):
             connections.release()
+
+
+def _key_of_session() -> Key | None:
+    """Return the key of the session; None without a session.
+
+    Counts a cookie of no session as a bad key of its address. Raises RateLimitedError after too many of them, before
+    the cookie costs a connection or a look-up; a session is accepted from any address, since proxies share theirs.
+    """
+    secret, sessions, limit = session_cookie.secret(), services().sessions, services().bad_key_limit
+    address = request.remote_addr or ""
+    is_known = not secret or sessions.is_known(secret)
+    if not is_known and limit is not None and limit.is_used_up(address) and not sessions.exists(secret):
+        refuse_excess(limit.count(address))
+    _take_connection()
+    key = sessions.verify(secret) if secret else None
+    if key is None and not is_known and limit is not None:
+        refuse_excess(limit.count(address))
+    return key
+
+
+def _count(key: Key) -> None:
+    """Count a request of a key. What a browser reads by itself is counted apart, so that it uses up no other limit."""
+    limit = services().key_limit
+    is_by_itself = "region" in request.args or event_stream.is_wanted()
+    refuse_excess(None if limit is None else limit.count(f"{key.key_id} console" if is_by_itself else key.key_id))
 
 
 def _take_connection() -> None:

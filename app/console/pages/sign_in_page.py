@@ -9,6 +9,7 @@ from app.console.access.guard import own_path
 from app.console.access.permission import Permissions
 from app.console.http.console_page import frame
 from app.console.http.page_rendering import html, render
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import TaskExecutorError, UnauthorizedError
 from app.web.http.authentication import verified
 from app.web.http.request_log import current_request_id, note_ids
@@ -51,13 +52,25 @@ def _by_key() -> Response:
 
 
 def _by_link() -> Response:
-    secret = services().sessions.begin_by_link(request.form.get("link", "")[: session_cookie.MAX_SECRET])
+    """Use a link up; a link that would replace a session is used after its owner has agreed."""
+    link = request.form.get("link", "")[: session_cookie.MAX_SECRET]
+    if "replace" not in request.form and (owner := _signed_in()) is not None:
+        return _page("", owner=owner.name, link=link)
+    secret = services().sessions.begin_by_link(link)
     if secret is None:
         return _page("This link has been used, or is older than a minute. Make a new one, or enter an API key.", 401)
     return _begun(secret)
 
 
+def _signed_in() -> Key | None:
+    """Return the key of the session that the browser has already."""
+    return services().sessions.verify(session_cookie.secret()) if session_cookie.secret() else None
+
+
 def _begun(secret: str) -> Response:
+    """Keep the secret of a new session, and end the session that it replaces."""
+    if session_cookie.secret():
+        services().sessions.end(session_cookie.secret())
     shown = quote(own_path(request.form.get("next", "")), safe="/")  # else its filters would become fields of this page
     answer = _to(f"/console/sign-in?signed-in&next={shown}")
     session_cookie.keep(answer, secret)
@@ -71,9 +84,10 @@ def _end() -> Response:
     return answer
 
 
-def _page(message: str, status: int = 200) -> Response:
+def _page(message: str, status: int = 200, *, owner: str = "", link: str = "") -> Response:
+    """Return the page; with an `owner` of a session it asks whether to use a link instead."""
     values = {"title": "Sign in", "message": message, "next": own_path(request.values.get("next", ""))}
-    return html(render("page/sign_in.html", **frame(None), **values), status)
+    return html(render("page/sign_in.html", **frame(None), **values, owner=owner, link=link), status)
 
 
 def _to(path: str) -> Response:

@@ -1,5 +1,6 @@
 """Sessions of the console: a random secret in a cookie stands for an API key, which is not stored."""
 
+import math
 import secrets
 import threading
 import time
@@ -17,6 +18,7 @@ from app.kernel.sql import statement
 CACHE_SIZE = 1_000
 SECRET_BYTES = 32
 LINK_SECONDS = 60
+HASHES_SECONDS = 1.0
 SEEN_EVERY_SECONDS = 60
 
 BEGIN = statement(
@@ -58,6 +60,9 @@ FIND = statement(
     seen_every_seconds=SEEN_EVERY_SECONDS,
     valid_key=is_valid("k"),
 )
+HASHES = statement(
+    "console_sessions.hashes", "SELECT session_hash FROM console_sessions WHERE NOT is_link AND expires_at > now()"
+)
 END = statement("console_sessions.end", "DELETE FROM console_sessions WHERE session_hash = :session_hash")
 PRUNE = deletion(
     "console_sessions.prune",
@@ -87,8 +92,13 @@ class ConsoleSessions:
         self._idle_seconds = idle_seconds
         self._clock = clock
         self.cache_seconds = CACHE_SECONDS
-        self._cached: LRUCache[str, _CachedSession] = LRUCache(CACHE_SIZE)
+        # Texts of no session have their own cache, so that a flood of them displaces no session.
+        self._good: LRUCache[str, _CachedSession] = LRUCache(CACHE_SIZE)
+        self._bad: LRUCache[str, _CachedSession] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
+        self._hashes: frozenset[str] = frozenset()
+        self._hashes_good_until = -math.inf
+        self._hashes_lock = threading.Lock()
 
     def begin(self, key_id: str) -> str:
         """Store a new session of a verified key, and return its secret."""
@@ -100,15 +110,30 @@ class ConsoleSessions:
         values = {"session_hash": hash_of(secret), "link_hash": hash_of(link), "seconds": self._seconds}
         return secret if self._database.fetch(USE_LINK, values) else None
 
+    def is_known(self, secret: str) -> bool:
+        """Return whether a secret was that of a session at its last look-up, or needs no look-up."""
+        session_hash = hash_of(secret)
+        with self._lock:
+            bad = self._bad.get(session_hash)
+            return session_hash in self._good or (bad is not None and bad.good_until > self._clock())
+
+    def exists(self, secret: str) -> bool:
+        """Return whether a session has a secret now, or had it a second ago: for floods of texts of no session."""
+        with self._hashes_lock:
+            asked_at = self._clock()
+            if self._hashes_good_until <= asked_at:
+                self._hashes = frozenset(row.session_hash for row in self._database.fetch(HASHES))
+                self._hashes_good_until = asked_at + HASHES_SECONDS
+            return hash_of(secret) in self._hashes
+
     def verify(self, secret: str) -> Key | None:
         """Return the key of a session; None if the session has ended, or its key is no longer valid."""
         session_hash = hash_of(secret)
         with self._lock:
-            cached = self._cached.get(session_hash)
+            cached = self._good.get(session_hash) or self._bad.get(session_hash)
         if cached is None or cached.good_until <= self._clock():
             cached = self._load(session_hash)
-            with self._lock:
-                self._cached[session_hash] = cached
+            self._remember(session_hash, cached)
         return cached.key
 
     def end(self, secret: str) -> None:
@@ -116,7 +141,13 @@ class ConsoleSessions:
         session_hash = hash_of(secret)
         self._database.fetch(END, {"session_hash": session_hash})
         with self._lock:
-            self._cached.pop(session_hash, None)
+            self._good.pop(session_hash, None)
+
+    def _remember(self, session_hash: str, cached: _CachedSession) -> None:
+        to, other = (self._bad, self._good) if cached.key is None else (self._good, self._bad)
+        with self._lock:
+            to[session_hash] = cached
+            other.pop(session_hash, None)
 
     def _load(self, session_hash: str) -> _CachedSession:
         asked_at = self._clock()

@@ -180,13 +180,23 @@ def test_ended_session_leads_a_fragment_to_the_sign_in(app: Flask, database: Dat
     assert answer.headers["HX-Redirect"] == "/console/sign-in?next=/console/processes%3Fstate%3DLOST"
 
 
-def test_limit_of_a_key_counts_its_actions(database_url: str) -> None:
-    with running(Settings(database_url=database_url, rate_limit="2/hour")) as app:
+def test_limit_of_a_key_counts_its_actions_and_pages(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit="4/hour")) as app:
         visitor = Visitor(app, Scope.ADMIN)
         fields = visitor.form("/console", "/console/sign-out") | {"once": "1"}
-        answers = [visitor.send("/console/do/post/workers/x/drain", fields).status_code for _ in range(3)]
-        assert answers == [404, 404, 429]
+        answers = [visitor.send("/console/do/post/workers/x/drain", fields).status_code for _ in range(2)]
+        assert answers == [404, 404]
         visitor.get("/console")
+        visitor.get("/console", 429)
+        assert visitor.send("/console/do/post/workers/x/drain", fields).status_code == 429
+
+
+def test_regions_are_counted_apart_from_pages(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit="2/hour")) as app:
+        visitor = Visitor(app, Scope.ADMIN)
+        region = "/console/processes?region=workers"
+        assert [visitor.browser.get(region).status_code for _ in range(3)] == [200, 200, 429]
+        visitor.get("/console/processes")
 
 
 def test_page_goes_back_to_where_it_was_asked_for(app: Flask, database: Database) -> None:

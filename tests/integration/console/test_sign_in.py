@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from flask import Flask
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.kernel.access import api_keys, console_sessions
 from app.kernel.access.api_keys import Scope
@@ -12,6 +12,7 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from tests.integration.client import Api, running, services
 from tests.integration.console.visitor import OWN, Markup, Visitor
+from tests.integration.statements import Statements
 
 COOKIE = "__Host-te_console"
 
@@ -138,6 +139,66 @@ def test_link_signs_in_once(app: Flask, database: Database) -> None:
     assert visitor.send("/console/sign-in/link", {"link": link}).status_code == 303
     assert is_signed_in(visitor)
     assert Visitor(app).send("/console/sign-in/link", {"link": link}).status_code == 401
+
+
+def test_link_replaces_a_session_only_after_a_question(visitor: Visitor, database: Database) -> None:
+    link = console_sessions.new_link(database, api_keys.id_in(api_keys.create(database, "other", [Scope.READ], None)))
+    before = visitor.browser.get_cookie(COOKIE)
+    assert before is not None
+    asked = visitor.send("/console/sign-in/link", {"link": link, "next": "/console/jobs"})
+    shown = asked.get_data(as_text=True)
+    assert "signed in with the key <b>visitor</b>" in shown
+    assert 'href="/console/jobs">Stay signed in with visitor' in shown
+    assert visitor.browser.get_cookie(COOKIE) == before, "nothing has changed"
+    form = next(each for each in Markup(shown).forms if each["action"] == "/console/sign-in/link")
+    assert visitor.send("/console/sign-in/link", {**form["fields"], "replace": "on"}).status_code == 303
+    assert "Signed in with the key <b>other</b>" in visitor.get("/console")
+    visitor.browser.set_cookie(COOKIE, before.value)
+    assert not is_signed_in(visitor), "the replaced session has ended"
+
+
+def test_sign_in_ends_the_session_that_it_replaces(visitor: Visitor, database: Database) -> None:
+    before = visitor.browser.get_cookie(COOKIE)
+    assert before is not None
+    assert visitor.sign_in(api_keys.create(database, "other", [Scope.READ], None)).status_code == 303
+    visitor.browser.set_cookie(COOKIE, before.value)
+    assert not is_signed_in(visitor)
+
+
+def test_cookies_of_no_session_count_as_bad_keys_of_their_address(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit_bad_keys="2/hour")) as app:
+        visitor, stranger = Visitor(app, Scope.READ), Visitor(app)
+
+        def presented(cookie: str) -> int:
+            stranger.browser.set_cookie(COOKIE, cookie)
+            status: int = stranger.browser.get("/console").status_code
+            return status
+
+        repeated = [presented("x") for _ in range(4)]
+        assert repeated == [303] * 4, "a text that is remembered costs no look-up, and is not counted again"
+        assert [presented(text_) for text_ in "abc"] == [303, 429, 429]
+        assert is_signed_in(visitor), "a session is accepted from any address"
+        assert visitor.sign_in(visitor.key).status_code == 303
+
+
+def test_refused_cookie_costs_no_look_up(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit_bad_keys="1/hour")) as app:
+        stranger, statements = Visitor(app), Statements()
+        event.listen(services(app).database.engine, "before_cursor_execute", statements)
+        for cookie in "abcd":
+            stranger.browser.set_cookie(COOKIE, cookie)
+            stranger.browser.get("/console")
+        assert sum("WITH seen" in statement for statement in statements.texts) == 1
+
+
+def test_flood_of_cookies_displaces_no_session(visitor: Visitor, app: Flask) -> None:
+    sessions = services(app).sessions
+    assert is_signed_in(visitor)
+    for number in range(console_sessions.CACHE_SIZE + 1):
+        sessions.verify(f"no session {number}")
+    cookie = visitor.browser.get_cookie(COOKIE)
+    assert cookie is not None
+    assert sessions.is_known(cookie.value)
 
 
 def test_old_link_is_refused(app: Flask, database: Database) -> None:
