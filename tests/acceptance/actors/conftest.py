@@ -7,14 +7,19 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import dramatiq
 import pytest
+from sqlalchemy import text
 
 from app.dev.process.child import Child
 from app.dev.stack.runner import Stack
+from app.kernel.db import Database
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -64,6 +69,35 @@ class User:
         for child in self._children:
             child.kill()
         shutil.rmtree(self.sockets, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The processes that all tests of a module share, and what is new there since the start of one test."""
+
+    user: User
+    database: Database
+    earlier: int
+    began: datetime
+
+    def lines(self) -> list[str]:
+        """Return the effects of the actors."""
+        return self.user.lines()[self.earlier :]
+
+    def executions_of(self, endpoint: str) -> list[Any]:
+        found = text("SELECT * FROM executions WHERE endpoint = :name AND created_at >= :began ORDER BY created_at")
+        return list(self.database.fetch(found, {"name": endpoint, "began": self.began}))
+
+    def statuses(self) -> dict[str, int]:
+        """Count the executions by status."""
+        found = text("SELECT status, count(*) AS n FROM executions WHERE created_at >= :began GROUP BY status")
+        return {row.status: row.n for row in self.database.fetch(found, {"began": self.began})}
+
+
+def trial_of(user: User, database: Database) -> Trial:
+    """Begin a trial."""
+    ((began,),) = database.fetch(text("SELECT now()"))
+    return Trial(user, database, len(user.lines()), began)
 
 
 @contextmanager

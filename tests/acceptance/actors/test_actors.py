@@ -1,8 +1,6 @@
 """Actors of a user in real processes: `dramatiq user_tasks` over the kit, a worker, PostgreSQL."""
 
 import time
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import dramatiq
@@ -16,33 +14,10 @@ from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
 from schema.url import database_url as parse_url
 from tests import rows
-from tests.acceptance.actors.conftest import User
+from tests.acceptance.actors.conftest import Trial, User, trial_of
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The processes that all tests of this module share, and what is new there since the start of one test."""
-
-    user: User
-    database: Database
-    earlier: int
-    began: datetime
-
-    def lines(self) -> list[str]:
-        """Return the effects of the actors."""
-        return self.user.lines()[self.earlier :]
-
-    def executions_of(self, endpoint: str) -> list[Any]:
-        found = text("SELECT * FROM executions WHERE endpoint = :name AND created_at >= :began ORDER BY created_at")
-        return list(self.database.fetch(found, {"name": endpoint, "began": self.began}))
-
-    def statuses(self) -> dict[str, int]:
-        """Count the executions by status."""
-        found = text("SELECT status, count(*) AS n FROM executions WHERE created_at >= :began GROUP BY status")
-        return {row.status: row.n for row in self.database.fetch(found, {"began": self.began})}
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +34,7 @@ def user(shared_user: User, shared_database: Database) -> User:
 
 @pytest.fixture
 def running(user: User, shared_database: Database) -> Trial:
-    ((began,),) = shared_database.fetch(text("SELECT now()"))
-    return Trial(user, shared_database, len(user.lines()), began)
+    return trial_of(user, shared_database)
 
 
 def test_messages_run_once_and_are_executions(running: Trial, tasks: Any) -> None:
