@@ -44,7 +44,8 @@ def run(*words: str, **env: str) -> str:
 def values(output: str, figure: Figure) -> list[str]:
     """Return the cells in the first row of a metric."""
     name = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
-    row = next(line for line in output.splitlines() if line.startswith(f"| {name} "))
+    row = next((line for line in output.splitlines() if line.startswith(f"| {name} ")), None)
+    assert row is not None, f"the report has no row for {name}"
     return [cell.strip() for cell in row.strip("|").split("|")[1:]]
 
 
