@@ -62,6 +62,8 @@ class Report:
 
 
 def check_all(report: Report) -> None:
+    # Parts of other commands print some of the metrics before the report, whose first sections are those of `all`.
+    report = Report(report.output.partition("# make bench: ")[2], report.folder)
     figures = (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS)
     assert report.is_complete(*figures)
     assert values(report.output, flight.MOST) == ["50"]
@@ -139,7 +141,8 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.sampled
 def test_commands_report_every_metric_and_keep_the_report(folder: Path) -> None:
-    commands = choice_of(list(CHECKS), 3)
+    chosen = choice_of(list(CHECKS), 3)
+    commands = [command for command in CHECKS if command in chosen]
     words = ("--commands", ",".join(commands), "--keep", "--results", str(folder), "--only", "ours")
     output = run("together", *words, *SMALL, *SIZES, *HISTORY, BENCH_HOME=str(folder))
     print(output)  # for pytest, which shows it with a failure
