@@ -59,6 +59,7 @@ UNSETTLED = statement(
            AND (e.execution_id IS NULL
                 OR COALESCE(e.completed_at < now() - INTERVAL '5 seconds', false)) AS is_unsettled
       FROM page LEFT JOIN executions AS e ON e.execution_id = page.execution_id
+                                         AND page.started_at < now() - INTERVAL '5 seconds'
      ORDER BY page.workflow_id, page.node, page.item
     """,
 )
