@@ -42,12 +42,13 @@ LOCK = statement(
              open_nodes, running, revision, trace_context, execution_id, ended_at IS NOT NULL AS is_over
         FROM workflows WHERE workflow_id = :workflow_id AND revision >= 0
        ORDER BY workflow_id LIMIT 1 FOR UPDATE SKIP LOCKED)
-    SELECT found.*, {is_marked} AS is_marked,
+    SELECT found.*, {is_marked} AS is_marked, {has_ready} AS has_ready,
            COALESCE((SELECT shards FROM enqueue_settings WHERE id = 'enqueue'), 1) AS shards,
            COALESCE((SELECT look_ahead_ms FROM enqueue_settings WHERE id = 'enqueue'), 0) AS look_ahead_ms
       FROM found WHERE NOT is_over OR {is_marked}
     """,
     is_marked=node_rows.is_marked("found"),
+    has_ready=node_rows.has_ready("found"),
 )
 FINISH = statement(
     "workflows.finish_step",
@@ -72,12 +73,12 @@ LOOK = statement(
                                                            AND n.reported_to IS NOT NULL)
             OR {is_marked}
             OR w.status <> 'PAUSED' AND (w.max_parallel IS NULL OR w.running < w.max_parallel OR w.reason IS NOT NULL)
-               AND EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id
-                                                               AND n.state IN ('READY', 'EXPANDING'))) AS has_work
+               AND {has_ready}) AS has_work
       FROM workflows AS w
      WHERE w.workflow_id = :workflow_id AND w.revision >= 0 AND (w.ended_at IS NULL OR {is_marked})
     """,
     is_marked=node_rows.is_marked("w"),
+    has_ready=node_rows.has_ready("w"),
 )
 
 

@@ -34,6 +34,12 @@ def is_marked(workflow: str) -> str:
     return f"EXISTS (SELECT 1 FROM workflow_nodes AS r WHERE r.workflow_id = {workflow}.workflow_id AND r.is_reopened)"  # noqa: S608 - a part of a statement, composed at import
 
 
+def has_ready(workflow: str) -> str:
+    """Return the SQL condition that a workflow has nodes that wait for room, or may start further items."""
+    return f"""EXISTS (SELECT 1 FROM workflow_nodes AS r WHERE r.workflow_id = {workflow}.workflow_id
+                                                       AND r.state IN ('READY', 'EXPANDING'))"""  # noqa: S608 - a part of a statement, composed at import
+
+
 # A node that ends has to report to its children, and an item to its node.
 WRITE = statement(
     "workflow_nodes.write",

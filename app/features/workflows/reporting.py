@@ -168,4 +168,5 @@ def _report_to_nodes_with_items(connection: Connection, step: WorkflowStep, ende
             raise StepOvertakenError
         node.items_failed += sum(NodeState(row.state) in _FAILED for row in items)
         item_rules.settle(node, step.reason)
+        step.has_ready |= node.state is NodeState.EXPANDING
     node_rows.write(connection, step.workflow_id, nodes)

@@ -60,8 +60,7 @@ def start(connection: Connection, step: WorkflowStep) -> None:
     if step.workflow.status is WorkflowStatus.PAUSED:
         node_rows.write(connection, step.workflow_id, step.ready)
         return
-    params = {"workflow_id": step.workflow_id, "limit": STEP}
-    nodes = [*(WorkflowNode.of_row(row) for row in connection.execute(READY, params)), *step.ready]
+    nodes = [*_written(connection, step), *step.ready]
     started = _StartedNodes(step)
     waiting = [node for node in nodes if not started.end(node)]
     started.add(connection, waiting[: step.room(STEP)])
@@ -71,6 +70,13 @@ def start(connection: Connection, step: WorkflowStep) -> None:
     step.has_changed = True
     node_jobs.create(connection, step, started.jobs)
     _write(connection, step, started)
+
+
+def _written(connection: Connection, step: WorkflowStep) -> list[WorkflowNode]:
+    if not step.has_ready:
+        return []
+    rows = connection.execute(READY, {"workflow_id": step.workflow_id, "limit": STEP})
+    return [WorkflowNode.of_row(row) for row in rows]
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ class OpenWorkflow(RowValue):
     revision: int
     is_over: bool
     is_marked: bool
+    has_ready: bool
     trace_context: str | None
     execution_id: str | None
     shards: int
@@ -52,6 +53,7 @@ class WorkflowStep:
         compensates: Whether a failed node asks for a compensation.
         compensation: Status of a workflow that compensates, after the step.
         ready: Nodes that may start since this step, which are not written yet.
+        has_ready: Whether further nodes may start, which are written.
         ended: Numbers of nodes whose ends are counted in this step, by their states.
         running: Change of the number of unfinished executions.
         started: Number of nodes and items that became jobs.
@@ -65,6 +67,7 @@ class WorkflowStep:
     compensates: bool
     compensation: WorkflowStatus | None = None
     ready: list[WorkflowNode] = field(default_factory=list)
+    has_ready: bool = False
     ended: Counter[NodeState] = field(default_factory=Counter)
     running: int = 0
     started: int = 0
@@ -74,7 +77,7 @@ class WorkflowStep:
 
     @classmethod
     def of(cls, workflow: OpenWorkflow) -> "WorkflowStep":
-        return cls(workflow, workflow.reason, workflow.compensates)
+        return cls(workflow, workflow.reason, workflow.compensates, has_ready=workflow.has_ready)
 
     @property
     def workflow_id(self) -> str:
