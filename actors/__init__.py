@@ -38,7 +38,8 @@ from brokers.inbox import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle
 from brokers.sharing.quota import max_claims
 from brokers.spans import WorkerSpans
-from brokers.worker_process import WorkerProcess, WorkerSettings
+from brokers.worker_process import WorkerProcess
+from brokers.worker_settings import WorkerSettings
 from schema.states import EndpointType
 
 if TYPE_CHECKING:

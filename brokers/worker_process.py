@@ -6,11 +6,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from functools import partial
 
 from app.feature import Feature, completion_handlers
-from app.features.breakers.rules import TRANSITIONS
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.startup import check_ready, wait_until_ready
@@ -19,7 +16,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import HEARTBEAT_SECONDS, Component, ProcessKind
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import FlowRules, FlowState
@@ -31,44 +28,23 @@ from brokers.idle_check import IdleCheck
 from brokers.inbox import Inboxes
 from brokers.lease_heartbeat import Heartbeat, Lease, Watchdog
 from brokers.outbox_thread import OutboxThread
-from brokers.outcomes import ATTEMPT, Outcomes
+from brokers.outcomes import Outcomes
 from brokers.rules_thread import FlowThread
 from brokers.sharing.actor_places import ActorAdmission, ActorProcesses
 from brokers.sharing.bindings import Bindings
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.target_admission import TargetAdmission
 from brokers.worker_breakers import WorkerBreakers
+from brokers.worker_metrics import offer_metrics
+from brokers.worker_settings import WorkerSettings
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
 
-_COUNTERS = (
-    *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED, series.RELEASED),
-    *(series.ORPHANS, series.SOFT_LIMITS, series.EXECUTED),
-)
 # How many leases a thread may be silent: the lease in the database ends first.
 SILENCE_LEASES = 4 / 3
 GIVE_UP_SECONDS = 5.0  # longest time in which a process without a lease ends
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """Settings of a worker process; durations in seconds unless the name says milliseconds."""
-
-    capacity: int
-    poll_interval_ms: int
-    shards: int
-    lease_seconds: float
-    stuck_seconds: float
-    shutdown_timeout_seconds: float
-    startup_timeout_seconds: float
-    claim_ahead_ms: int = 50
-    orphan_check_seconds: float = 10.0  # between two checks for executions whose claim was never answered
-    connections_per_host: int | None = None  # None: no limit beside the number of deliveries
-    left_out: frozenset[str] = frozenset()  # queues that this process serves only if its list of queues names them
-    look_ahead_ms: int = 0  # within which a new job is queued at once
-    beat_seconds: float = HEARTBEAT_SECONDS  # between two heartbeats of the process; its lease is renewed separately
 
 
 class WorkerProcess:
@@ -123,7 +99,7 @@ class WorkerProcess:
         self._make_claims_and_results()
         self._make_flow()
         self._make_heartbeats()
-        self._offer_metrics()
+        offer_metrics(self.values, self.shares, self.finalizer)
 
     def _make_claims_and_results(self) -> None:
         settings, inboxes = self.settings, self.inboxes
@@ -152,20 +128,6 @@ class WorkerProcess:
         )
         self.watchdog = Watchdog(self.settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
-
-    def _offer_metrics(self) -> None:
-        values, shares = self.values, self.shares
-        for counter in _COUNTERS:
-            values.begin(counter)
-        values.begin(series.FAILED, [ATTEMPT])
-        values.begin(series.UNCERTAIN, EndpointType)
-        for to, reason in TRANSITIONS:
-            values.begin(series.BREAKERS, [to], [reason])
-        values.read(series.IN_FLIGHT, shares.__len__)
-        values.read(series.SLOTS, partial(getattr, shares, "capacity"))
-        values.read(series.SLOTS_IN_USE, shares.in_use)
-        values.read(series.UTILIZATION, shares.utilization)
-        values.read(series.UNWRITTEN, self.finalizer.completions.__len__)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.

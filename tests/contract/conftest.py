@@ -18,7 +18,8 @@ from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.middleware import Lifecycle
-from brokers.worker_process import WorkerProcess, WorkerSettings
+from brokers.worker_process import WorkerProcess
+from brokers.worker_settings import WorkerSettings
 from tests import rows
 
 SHARDS = [pytest.param(1, id="1 shard"), pytest.param(16, id="16 shards")]

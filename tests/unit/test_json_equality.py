@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from task_executor_client.registration import differing
+from task_executor_client.definition_differences import differing
 
 from app.kernel.formats import is_same_json
 

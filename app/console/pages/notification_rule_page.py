@@ -13,7 +13,7 @@ from app.console.http.forms import ETAG, Fields, change, form, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
 from app.features.notifications import api as notifications_api
-from app.features.notifications import store
+from app.features.notifications import store, trial_messages_api
 from app.features.notifications.rule_preview import Preview
 from app.features.notifications.rules import DAYS, DEFAULTS, EVENTS, TRAITS, Rule
 from app.features.notifications.schemas import ChangedNotificationRuleSchema, NewNotificationRuleSchema
@@ -151,7 +151,7 @@ def delete(name: str) -> Done:
 
 @action("POST /endpoints/<name>/test")
 def send_test(name: str) -> Done:
-    notifications_api.test(name)
+    trial_messages_api.test(name)
     return Done(f"A test message is on its way through {name}.")
 
 

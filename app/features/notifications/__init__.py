@@ -21,9 +21,9 @@ class Notifications(Feature):
     name = "notifications"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.notifications import api
+        from app.features.notifications import api, trial_messages_api
 
-        return [api.rules, api.questions, api.resource]
+        return [api.rules, api.questions, trial_messages_api.resource]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.notifications import cli

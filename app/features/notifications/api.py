@@ -1,18 +1,13 @@
-"""/notification-rules and /notifications: rules, messages, previews and test messages."""
+"""/notification-rules: rules, their messages and previews."""
 
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import Schema, fields
 from sqlalchemy import Row, select
 
 from app.catalog.named_table import NamedRow
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup
-from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, rejection, sample_message, title_of
+from app.features.notifications.message import MAX_SUBJECTS, title_of
 from app.features.notifications.pacing import Wait
 from app.features.notifications.rule_preview import WITHOUT_HISTORY, Preview
 from app.features.notifications.rules import DEFAULTS, TRAITS, Rule
@@ -31,84 +26,15 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.kernel.errors import (
     ConflictError,
-    Detail,
-    EndpointNotFoundError,
-    InputValidationError,
     InvalidNotificationRuleError,
     NotificationRuleNotFoundError,
 )
-from app.kernel.tracing.context import TraceContext
-from app.queue.jobs.job_model import NewJob, own_key
 from app.web.http.conditions import change, tagged, unless_known
-from app.web.http.idempotent_requests import PARAMETER, key_in_header
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.web.http.request_log import trace_of_new_jobs
-from app.web.jobs.answer_schemas import CreatedJobSchema
-from app.web.jobs.creating import PREFER
-from app.web.jobs.creating import create as create_job
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services
 from schema import tables
-from schema.states import Severity, Trigger
-
-resource = Resource("notifications", "Messages to people, sent through endpoints.", write_scope=Scope.JOBS_WRITE)
-
-
-class MessageSchemaSchema(Schema):
-    """A JSON Schema (draft 2020-12)."""
-
-    schema = fields.Dict(required=True, metadata={"example": {"type": "object", "title": "Message"}})
-
-
-@resource.route("GET", "/notifications/schema", returns=MessageSchemaSchema)
-def schema() -> dict[str, Any]:
-    """Get the JSON Schema of notification messages, for payload specs of channels."""
-    return {"schema": MESSAGE_SCHEMA}
-
-
-@resource.route(
-    "POST",
-    "/endpoints/<name>/test",
-    returns=CreatedJobSchema,
-    status=201,
-    also=(200, 202),
-    own_key=PARAMETER,
-    header=PREFER,
-    errors=[EndpointNotFoundError, InputValidationError],
-)
-def test(name: str) -> Any:
-    """Send a test message through an endpoint, as an ordinary job.
-
-    The response is that of `POST /jobs`; with `Prefer: wait=10` it comes when the message was sent or rejected. If the
-    payload spec of the endpoint rejects messages, the response is 422.
-    """
-    with channel_faults(name):
-        return create_job(trial_job(name, key_in_header(), trace_of_new_jobs()))
-
-
-def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None = None) -> NewJob:
-    """Return a job that sends a test message; the same key creates one job only."""
-    return NewJob(
-        endpoint=endpoint,
-        trigger=Trigger.IMMEDIATE,
-        input=sample_message(endpoint, datetime.now(UTC)),
-        idempotency_key=own_key("test", key or secrets.token_hex(16)),
-        trace=trace,
-    )
-
-
-@contextmanager
-def channel_faults(endpoint: str) -> Iterator[None]:
-    """Reword the refusal of a test message, which is in no body that a client could correct."""
-    try:
-        yield
-    except InputValidationError as error:
-        faults = [
-            rejection(endpoint, each["pointer"].removeprefix("/input"), each["message"]) for each in error.details
-        ]
-        details = [Detail(pointer="", message=fault) for fault in faults]
-        raise InputValidationError(faults[0], details) from error
-
+from schema.states import Severity
 
 rules = Resource(
     "notification-rules",

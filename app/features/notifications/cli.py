@@ -16,7 +16,7 @@ from app.cli.console import json_option, print_fields, print_json, print_result,
 from app.cli.options import gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
-from app.features.notifications.api import channel_faults, shape, shape_preview, trial_job
+from app.features.notifications.api import shape, shape_preview
 from app.features.notifications.rule_preview import Preview
 from app.features.notifications.rules import Rule
 from app.features.notifications.schemas import (
@@ -26,6 +26,7 @@ from app.features.notifications.schemas import (
     NotificationRuleSchema,
 )
 from app.features.notifications.store import RULES, stored_value
+from app.features.notifications.trial_messages_api import channel_faults, trial_job
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import InvalidNotificationRuleError, InvalidRequestError
 from app.kernel.formats import compact_json, marshmallow_faults, numbered, pointer

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Row
 
 from app.features.workflows import node_jobs, reporting, variables
 from app.features.workflows.inputs import compiled
+from app.features.workflows.item_rows import add_items
 from app.features.workflows.node_jobs import NodeJob
-from app.features.workflows.starting import add_items
 from app.features.workflows.step import StepOvertakenError, WorkflowStep
 from app.kernel.sql import statement
 from app.queue.executions.node_key import COMPENSATION, NodeKey

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.catalog.templates.nodes import template_error
-from app.features.workflows import item_rules, node_jobs, node_rows, total_items, variables
+from app.features.workflows import item_rows, item_rules, node_jobs, node_rows, total_items, variables
 from app.features.workflows.inputs import InputTemplate, compiled
 from app.features.workflows.model import STEP, NodeReason
 from app.features.workflows.node_jobs import NodeJob
@@ -15,7 +15,6 @@ from app.features.workflows.node_rows import WorkflowNode
 from app.features.workflows.step import WorkflowStep
 from app.features.workflows.workflow_bounds import MAX_ITEMS
 from app.kernel.errors import Detail, TemplateError
-from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from app.queue.executions.node_key import NodeKey
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
@@ -30,28 +29,6 @@ READY = statement(
      WHERE n.workflow_id = :workflow_id AND n.state IN ('READY', 'EXPANDING') ORDER BY n.node, n.item LIMIT :limit
     """,
     columns=node_rows.COLUMNS,
-)
-# An item of an earlier run is replaced.
-ITEMS = statement(
-    "workflow_nodes.add_items",
-    """
-    INSERT INTO workflow_nodes (workflow_id, node, item, name, endpoint, state, reason, message, run, job_id,
-                                execution_id, ready_at, started_at, ended_at, reported_to)
-    SELECT :workflow_id, u.node, u.item, u.name, u.endpoint, u.state, u.reason, u.message, u.run, u.job_id,
-           u.execution_id, now(), now(), CASE WHEN u.state = 'FAILED' THEN now() END,
-           CASE WHEN u.state = 'FAILED' THEN 0 END
-      FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:items AS BIGINT[]), CAST(:names AS TEXT[]),
-                  CAST(:endpoints AS TEXT[]), CAST(:states AS TEXT[]), CAST(:reasons AS TEXT[]),
-                  CAST(:messages AS TEXT[]), CAST(:runs AS BIGINT[]), CAST(:jobs AS TEXT[]),
-                  CAST(:executions AS TEXT[]))
-           AS u (node, item, name, endpoint, state, reason, message, run, job_id, execution_id)
-    ON CONFLICT (workflow_id, node, item) DO UPDATE
-       SET name = EXCLUDED.name, endpoint = EXCLUDED.endpoint, state = EXCLUDED.state, reason = EXCLUDED.reason,
-           message = EXCLUDED.message, run = EXCLUDED.run, job_id = EXCLUDED.job_id,
-           execution_id = EXCLUDED.execution_id, ready_at = EXCLUDED.ready_at, started_at = EXCLUDED.started_at,
-           ended_at = EXCLUDED.ended_at, reported_to = EXCLUDED.reported_to
-     WHERE workflow_nodes.run < EXCLUDED.run
-    """,
 )
 
 
@@ -248,23 +225,4 @@ def _write(connection: Connection, step: WorkflowStep, started: _StartedNodes) -
             node = by_node[job.key.node]
             node.job_id, node.execution_id = job.job_id, job.execution_id
     node_rows.write(connection, step.workflow_id, started.changed)
-    add_items(connection, step.workflow_id, [job for job in started.jobs if job.key.item])
-
-
-def add_items(connection: Connection, workflow_id: str, items: Sequence[NodeJob]) -> None:
-    """Store items that have started or were refused."""
-    if items:
-        params = {
-            "workflow_id": workflow_id,
-            "nodes": array_literal(job.key.node for job in items),
-            "items": array_literal(job.key.item for job in items),
-            "names": array_literal(job.name for job in items),
-            "endpoints": array_literal(job.endpoint for job in items),
-            "states": array_literal(job.state.value for job in items),
-            "reasons": array_literal(job.reason and job.reason.value for job in items),
-            "messages": array_literal(job.message for job in items),
-            "runs": array_literal(job.key.run for job in items),
-            "jobs": array_literal(job.job_id for job in items),
-            "executions": array_literal(job.execution_id for job in items),
-        }
-        connection.execute(ITEMS, params)
+    item_rows.add_items(connection, step.workflow_id, [job for job in started.jobs if job.key.item])

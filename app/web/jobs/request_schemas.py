@@ -1,6 +1,6 @@
 """Schemas of jobs in requests, and conversion of parsed bodies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
@@ -22,20 +22,17 @@ from app.web.http.request_fields import (
     QueryInstant,
     callbacks_field,
     check_key,
-    read_delay,
-    read_instant,
 )
 from app.web.http.workflow_filter import OF_WORKFLOW
 from app.web.jobs.inline_fields import InlineFields, as_job, without_url
 from app.web.jobs.labels import LabelSelector, labels_field
+from app.web.jobs.plain_request import read_plain
 from schema.job_bounds import (
     MAX_DELAY_MS,
     MAX_IDEMPOTENCY_KEY,
     MAX_JOB_NAME,
     MAX_NAME,
-    MAX_PRIORITY,
     OWN_KEY_PREFIX,
-    QUEUE_NAME,
 )
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
@@ -54,9 +51,6 @@ _NEEDED = {
     Trigger.CRON: {"cron", "timezone"},
     Trigger.INTERVAL: {"every"},
 }
-_PLAIN = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "delay", "input", "queue", "priority"})
-_NO_INPUT: dict[str, Any] = {}
-_TIMES: dict[str, Callable[[Any], object]] = {"run_at": read_instant, "delay": read_delay}
 _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
 
 
@@ -225,32 +219,6 @@ class JobQuery(PageQuery):
     workflow = OF_WORKFLOW
     created_after = QueryInstant()
     created_before = QueryInstant()
-
-
-def read_plain(body: Any) -> dict[str, Any] | None:
-    """Return the fields of a request for a one-shot job as NewJobSchema does, without a schema.
-
-    None for other fields and for unusual or invalid values: NewJobSchema then decides, and reports the faults.
-    """
-    if type(body) is not dict or not body.keys() <= _PLAIN:
-        return None
-    endpoint, key, input_ = body.get("endpoint"), body.get("idempotency_key", "-"), body.get("input", _NO_INPUT)
-    queue, priority, trigger = body.get("queue", "q"), body.get("priority", 0), body.get("trigger")
-    are_valid = (
-        (type(endpoint) is str and 1 <= len(endpoint) <= MAX_NAME)
-        and (type(key) is str and 1 <= len(key) <= MAX_IDEMPOTENCY_KEY and not key.startswith(OWN_KEY_PREFIX))
-        and type(input_) is dict
-        and (type(queue) is str and QUEUE_NAME.fullmatch(queue) is not None)
-        and (type(priority) is int and 0 <= priority <= MAX_PRIORITY)
-    )
-    times = [name for name in _TIMES if name in body]
-    try:
-        if are_valid and trigger == Trigger.DELAYED and len(times) == 1:
-            return body | {"trigger": Trigger.DELAYED} | {name: _TIMES[name](body[name]) for name in times}
-    except ValidationError:
-        return None
-    is_plain = are_valid and trigger == Trigger.IMMEDIATE and not times
-    return body | {"trigger": Trigger.IMMEDIATE} if is_plain else None
 
 
 def new_job(body: Mapping[str, Any], trace: TraceContext | None = None, by: Actor = SYSTEM) -> NewJob:

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from ..registration import milliseconds
+from ..definition_differences import milliseconds
 from .stack import Stack
 
 

@@ -7,7 +7,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from client.task_executor_client import AsyncClient, Client, defaults, registration, transaction_call
+from client.task_executor_client import AsyncClient, Client, defaults, definition_differences, transaction_call
 from schema.states import EndpointType
 
 
@@ -19,9 +19,9 @@ def test_endpoint_decorator_takes_every_transport(client: type) -> None:
 
 
 def test_registration_has_the_spec_of_every_transport() -> None:
-    """If it fails, add the transport to SPECS in registration.py: `register()` could not compare its endpoints."""
-    assert registration.SPECS.keys() == {type_.value for type_ in EndpointType}
-    assert set(registration.SPECS.values()) <= defaults.DEFAULTS.keys()
+    """If it fails, add the transport to SPECS in definition_differences.py, so that `register()` can compare."""
+    assert definition_differences.SPECS.keys() == {type_.value for type_ in EndpointType}
+    assert set(definition_differences.SPECS.values()) <= defaults.DEFAULTS.keys()
 
 
 OPTIONS = [name for name in transaction_call.Options.__annotations__ if name != "schema"]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from marshmallow import Schema, ValidationError
 
-from app.web.jobs.request_schemas import NewJobSchema, read_plain
+from app.web.jobs.plain_request import read_plain
+from app.web.jobs.request_schemas import NewJobSchema
 from tests.cases import choice_of
 
 NOW = {"endpoint": "mail", "trigger": "IMMEDIATE", "idempotency_key": "key-1", "input": {"user": {"id": 7}}}
