@@ -1,6 +1,7 @@
 """Documents agree with the code: diagrams, lists, paths and operations."""
 
 import re
+import subprocess
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -17,6 +18,7 @@ DOCUMENTS = sorted(
 )
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 FOLDERS = "actors|app|benchmarks|brokers|client|deploy|docs|receiver|schema|tests"
+EXPECTED_BY_EVERYBODY = {"README.md", "ARCHITECTURE.md", "LICENSE", ".gitignore"}
 COMPOSITION_ROOTS = {
     "app/web/application.py",
     "app/web/gunicorn_config.py",
@@ -58,6 +60,14 @@ def test_map_lists_the_packages_in_the_order_of_the_import_contracts() -> None:
     rank = {name: position for position, layer in enumerate(wanted) for name in layer}
     assert set(listed) == set(rank)
     assert [rank[name] for name in listed] == sorted(rank[name] for name in listed)
+
+
+def test_map_names_each_entry_of_the_top_level() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    text = ARCHITECTURE.partition("## 3. Map")[2].partition("## 4.")[0]
+    drawn = re.findall(r"^\w+", block_after("Map"), re.MULTILINE)
+    named = {*drawn, *(path.partition("/")[0] for path in re.findall(r"`([^`\n]+)`", text))}
+    assert {line.partition("/")[0] for line in listed.splitlines()} - named <= EXPECTED_BY_EVERYBODY
 
 
 @each_case("document", DOCUMENTS)
