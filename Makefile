@@ -40,14 +40,16 @@ test: $(STAMP)  ## run the whole test suite on real servers
 fuzz: $(STAMP)  ## run all malformed values and interleavings; `make test` runs a choice
 	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m "fuzz or sampled"
 
+# Folders of the next three targets, such as TESTS=tests/contract/store.
+TESTS ?= tests/contract tests/integration
+
 test-retries: $(STAMP)  ## run the tests of work in the database while statements and COMMITs fail at random
-	$(BIN)/python -m pytest -p tests.restarts -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
+	$(BIN)/python -m pytest -p tests.restarts -n 3 --dist loadfile $(TESTS) -m "not fuzz"
 
 test-cockroach: $(STAMP)  ## run the same tests as on CockroachDB, on a PostgreSQL that stands in for it
-	TEST_AS=cockroachdb $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
+	TEST_AS=cockroachdb $(BIN)/pytest -n 3 --dist loadfile $(TESTS) -m "not fuzz"
 
 POSTGRESQL ?= /usr/lib/postgresql/15/bin
-TESTS ?= tests/contract tests/integration
 
 test-postgresql: $(STAMP)  ## run contract and integration tests on the oldest supported PostgreSQL, in $$POSTGRESQL
 	TEST_POSTGRESQL_BIN=$(POSTGRESQL) $(BIN)/pytest -n 3 --dist loadfile $(TESTS) -m "not fuzz"
