@@ -41,7 +41,7 @@ def test_events_are_shown_in_words(app: Flask, changes: Api) -> None:
 def test_newest_events_are_shown_behind_many_others(app: Flask, changes: Api, database: Database) -> None:
     rows.add_executions(database, PAGE + 100)
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '3 minutes'"))
-    database.fetch(text("UPDATE audit_log SET occurred_at = now() - INTERVAL '30 seconds'"))
+    database.fetch(text("UPDATE audit_log SET occurred_at = now() - INTERVAL '1 minute'"))
     assert "endpoint created" in Visitor(app, Scope.READ).get("/console/activity")
 
 

@@ -52,7 +52,7 @@ def test_trial_that_cannot_succeed_any_more_stops_the_redrive(database: Database
     redrive_id = begin(database, trial=4, least=3)
     assert runner(database).run() == (4, 0)
     tried = read(database, redrive_id).trial_executions or []
-    assert tried == letters[:4]
+    assert sorted(tried) == sorted(letters[:4])
     end(database, tried[:2], "FAILED")
     for _ in range(2):
         assert runner(database).run() == (0, 0)
@@ -75,7 +75,7 @@ def test_refused_letters_are_replaced_in_the_trial(database: Database) -> None:
     )
     redrive_id = begin(database, trial=2, least=2)
     assert sum(runner(database).run()) == 3, "a refused letter is no trial"
-    assert read(database, redrive_id).trial_executions == letters[1:3]
+    assert sorted(read(database, redrive_id).trial_executions or []) == sorted(letters[1:3])
 
 
 def test_fewer_letters_than_the_trial_end_the_redrive(database: Database) -> None:

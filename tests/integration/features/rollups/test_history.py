@@ -105,8 +105,10 @@ def test_slot_has_one_sample_of_each_queue(api: Api, database: Database, minute:
     worker_lease.register(database, worker_id="w1", host="h", pid=7, queues=["http"], capacity=9, lease_ms=60_000)
     rows.add_executions(database, 3, due_in=timedelta(seconds=-5), endpoint="calm")
     assert take_sample(database, 1) >= 2
+    # A next slot may begin between two calls, so the stored slot is moved ahead and then back.
+    database.fetch(text("UPDATE queue_samples SET slot = slot + INTERVAL '20 seconds'"))
     assert take_sample(database, 1) == 0, "the slot has its sample"
-    database.fetch(text("UPDATE queue_samples SET slot = slot - INTERVAL '10 seconds'"))
+    database.fetch(text("UPDATE queue_samples SET slot = slot - INTERVAL '40 seconds'"))
     rows.add_executions(database, 2, due_in=timedelta(seconds=-5), endpoint="calm")
     assert take_sample(database, 1) >= 2
     fleet = [each for each in get(api, last="2m", step=10)["points"] if each["due"] is not None]
