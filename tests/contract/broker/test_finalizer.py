@@ -83,7 +83,7 @@ def test_refused_row_is_dropped_once_its_claim_is_lost(database: Database, fault
     database.fetch(text("UPDATE executions SET status = 'RETRYING'"))
     faults.set("23505", faulty.execution_id)
     eventually(lambda: running.values.total(STALE) == 1)
-    assert running.finalizer.pending() == set()
+    eventually(lambda: running.finalizer.pending() == set())
 
 
 def test_outage_is_one_line_in_the_log(
