@@ -1,6 +1,8 @@
 """Guard of all routes of the console: session, origin and token of changes, scope, and database connections."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
 from flask import Blueprint, Response, g, redirect, request
@@ -74,10 +76,24 @@ def _count(key: Key) -> None:
     refuse_excess(None if limit is None else limit.count(f"{key.key_id} console" if is_by_itself else key.key_id))
 
 
+@contextmanager
+def connection() -> Iterator[None]:
+    """Hold one of the connections, for a read outside of a request; raises UnavailableError if none is free."""
+    _acquire()
+    try:
+        yield
+    finally:
+        connections.release()
+
+
 def _take_connection() -> None:
+    _acquire()
+    g.has_console_connection = True
+
+
+def _acquire() -> None:
     if not connections.acquire(timeout=PATIENCE_SECONDS):
         raise UnavailableError("The console is busy: other pages are still being read. Try again in a moment.")
-    g.has_console_connection = True
 
 
 def _to_sign_in() -> Response:

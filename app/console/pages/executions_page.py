@@ -62,6 +62,7 @@ def list_() -> Values:
         "newer": _newer(found, until),
         "columns": columns(),
         "reason_of": reason_of,
+        "exports": {name: to("execution_export", format=name, **found.given) for name in ("csv", "ndjson")},
         "bulk": {action: to("bulk", action=action, **found.given) for action in BulkAction if action != "archive"},
     }
 
