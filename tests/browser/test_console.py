@@ -211,3 +211,23 @@ def test_browser_offers_its_own_time_zone_and_charts_follow(
         expect(tab.page.get_by_text("Times are in Asia/Tokyo")).to_be_visible()
         tab.page.locator(".u-over").first.hover()
         expect(tab.page.locator(".chart-tip").first).to_contain_text("Asia/Tokyo")
+
+
+def test_view_of_a_list_is_saved_and_removed(tab: Tab) -> None:
+    tab.open("/console/executions?endpoint=charge&status=FAILED&after=&columns=traffic")
+    tab.page.locator("summary", has_text="Views").click()
+    assert tab.violations() == []
+    tab.page.get_by_label("Name of the present filter").fill("failed charges")
+    tab.page.get_by_role("button", name="Save").click()
+    tab.open("/console/dead-letters")
+    tab.page.locator("summary", has_text="Views").click()
+    expect(tab.page.get_by_role("link", name="failed charges")).to_have_count(0)
+    tab.open("/console/executions")
+    tab.page.locator("summary", has_text="Views").click()
+    tab.page.get_by_role("link", name="failed charges").click()
+    tab.page.wait_for_url("**/console/executions?endpoint=charge&status=FAILED&columns=traffic")
+    tab.page.locator("summary", has_text="Views").click()
+    tab.page.get_by_role("button", name="Remove the view failed charges").click()
+    tab.page.reload()
+    tab.page.locator("summary", has_text="Views").click()
+    expect(tab.page.get_by_role("link", name="failed charges")).to_have_count(0)
