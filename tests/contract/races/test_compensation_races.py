@@ -124,7 +124,7 @@ def test_compensation_beside_another_change_runs_once(
         unlocked(monkeypatch)
     with pair(database_url, level) as sides:
         found = []
-        for seed in choice_of(range(60), 30):
+        for seed in choice_of(range(60), 60):
             scene = Scene(database, undoes=undoes, fails=fails)
             choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
             sides.run(bodies(scene), choices, with_reads=True)

@@ -210,6 +210,6 @@ def test_no_interleaving_breaks_an_invariant(database: Database, database_url: s
     with pair(database_url, level) as sides:
         arena = Arena(database, sides)
         for first, second in PAIRS:
-            for start, repeats in choice_of([*product(starts_of(first, second), (True, False))], 6):
+            for start, repeats in choice_of([*product(starts_of(first, second), (True, False))], 12):
                 for _ in interleavings(partial(arena.run, (first, second), start, repeats)):
                     assert arena.breaches() == [], f"{first} and {second} of {start}, {repeats=}: {sides.taken}"

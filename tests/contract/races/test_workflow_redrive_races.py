@@ -132,7 +132,7 @@ def test_redrive_beside_another_change_carries_the_workflow_on(
         unlocked(monkeypatch)
     with pair(database_url, level) as sides:
         run = partial(breaches, database, sides, bodies=bodies, place=place, is_over=is_over)
-        assert [found for seed in choice_of(range(60), 30) if (found := run(seed=seed))] == []
+        assert [found for seed in choice_of(range(60), 60) if (found := run(seed=seed))] == []
 
 
 def remove_check_of_reports(monkeypatch: pytest.MonkeyPatch) -> None:

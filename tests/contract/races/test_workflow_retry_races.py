@@ -124,7 +124,7 @@ def test_retry_beside_another_change_runs_each_node_once(
         unlocked(monkeypatch)
     with pair(database_url, level) as sides:
         run = partial(breaches, database, sides, bodies=bodies, is_over=is_over)
-        assert [found for seed in choice_of(range(60), 30) if (found := run(seed=seed))] == []
+        assert [found for seed in choice_of(range(60), 60) if (found := run(seed=seed))] == []
 
 
 def test_removed_rule_is_missed(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
