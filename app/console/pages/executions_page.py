@@ -25,7 +25,7 @@ ROWS = 50
 MANY_NEWER = 100
 PRESETS = ("fault", "punctuality", "traffic")
 _FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
-_PATIENCE = 0.1  # seconds of a scan for rare executions
+PATIENCE_SECONDS = 0.1  # for the scan for rare executions, and for the reasons of waits
 
 page = ConsolePage("executions", "/executions", "Executions", reads="GET /executions", nav="Executions", shortcut="e")
 
@@ -51,7 +51,9 @@ def list_() -> Values:
     if found.faults:
         return {"rows": [], "faults": found.faults, "found": found, "older": "", "newer": 0}
     until = query().instant(UNTIL) or now()
-    listed = page_of_executions(database, _before(found, until), PageRequest(ROWS, position_after()), seconds=_PATIENCE)
+    listed = page_of_executions(
+        database, _before(found, until), PageRequest(ROWS, position_after()), seconds=PATIENCE_SECONDS
+    )
     jobs = {each.job_id: each for each in find_jobs(database, {each.job_id for each in listed.items})}
     reasons = _reasons(listed.items)
     return {
@@ -91,7 +93,7 @@ def _reasons(executions: Any) -> dict[str, Explanation]:
         return {}
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
     found = explain_several(
-        services().database, waiting, reclaim_every=reclaim_every, reasons=services().reasons, seconds=_PATIENCE
+        services().database, waiting, reclaim_every=reclaim_every, reasons=services().reasons, seconds=PATIENCE_SECONDS
     )
     return dict(found)
 

@@ -4,6 +4,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.console.pages import executions_page
 from app.features.bulk_jobs.store import BULK_OPERATIONS
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.access.api_keys import Scope
@@ -41,7 +42,10 @@ def shown(visitor: Visitor, path: str) -> str:
 
 
 @pytest.mark.parametrize("columns", ["fault", "punctuality", "traffic"])
-def test_executions_are_listed_with_the_reason_of_each_wait(reader: Visitor, story: Story, columns: str) -> None:
+def test_executions_are_listed_with_the_reason_of_each_wait(
+    reader: Visitor, story: Story, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executions_page, "PATIENCE_SECONDS", 60)  # a slow page leaves reasons out
     page = shown(reader, f"{EXECUTIONS}?columns={columns}")
     assert all(each[-6:] in page for each in (story.good, story.failed, story.running, story.waiting[0]))
     if columns != "traffic":
