@@ -231,3 +231,23 @@ def test_view_of_a_list_is_saved_and_removed(tab: Tab) -> None:
     tab.page.reload()
     tab.page.locator("summary", has_text="Views").click()
     expect(tab.page.get_by_role("link", name="failed charges")).to_have_count(0)
+
+
+def test_palette_opens_a_page_by_a_part_of_its_name_or_searches(tab: Tab) -> None:
+    tab.open("/console")
+    tab.page.keyboard.press("Control+k")
+    expect(tab.page.get_by_label("Page, or a text to search for")).to_be_focused()
+    assert tab.violations() == []
+    tab.page.keyboard.type("dead let")
+    expect(tab.page.get_by_text("Enter opens Dead letters.")).to_be_visible()
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_url("**/console/dead-letters")
+    tab.page.keyboard.press("Control+k")
+    tab.page.keyboard.type("wrk_1")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_url("**/console/search?q=wrk_1")
+    tab.page.keyboard.press("Control+k")
+    tab.page.keyboard.press("ArrowDown")
+    expect(tab.page.locator("#palette").get_by_role("link", name="Overview")).to_be_focused()
+    tab.page.keyboard.press("Escape")
+    expect(tab.page.locator("#palette")).to_be_hidden()

@@ -66,6 +66,11 @@ class ConsolePage:
         self._show: Callable[..., Values] = _nothing
         self._regions: dict[str, Region] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether the current key may open the page by its address alone."""
+        return "<" not in self.path and (self._reads is None or permission.may(self._reads))
+
     def show(self, read: Read) -> Read:
         """Register the function that returns the variables of the frame; it takes the parts of the path by name."""
         self._show = read
@@ -148,6 +153,7 @@ def frame(page: ConsolePage | None) -> Values:
         "page": page,
         "key": key,
         "lacks": [scope.value for scope in Scope if key is not None and not key.allows(scope)],
+        "places": [(each.title, to(each.name)) for each in pages if key is not None and each.is_open],
         "navigation": [(each.nav, to(each.name), each.shortcut, each.name) for each in pages if each.nav],
         "notice": notices.current(),
         "theme": theme(),
