@@ -9,6 +9,7 @@ from app.console.views.input_field import FormField, InputKind, every_field
 from app.console.views.schema_form import MAX_FIELDS, form_of
 from app.console.views.stored_input import texts_of
 from app.console.views.typed_input import typed_input
+from app.kernel.formats import MAX_DIGITS
 from tests.cases import each_case
 
 ORDER = {
@@ -172,7 +173,7 @@ def test_names_with_slashes_and_tildes_keep_their_pointer() -> None:
             "tags": st.lists(st.sampled_from(["a", "b c", "1"]), min_size=1),
             "address": st.fixed_dictionaries({"city": st.sampled_from(["Köln", "a/b"])}),
             "lines": st.lists(st.fixed_dictionaries({"sku": st.sampled_from(["x", "7"])}), min_size=1, max_size=4),
-            "free": st.recursive(st.integers() | st.booleans(), st.lists),
+            "free": st.recursive(st.integers(1 - 10**MAX_DIGITS, 10**MAX_DIGITS - 1) | st.booleans(), st.lists),
         },
     )
 )
