@@ -112,6 +112,7 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
     from actors.dispatch.actor_link.peer import AllowedPeers  # noqa: PLC0415
     from actors.dispatch.actor_link.server import ActorService  # noqa: PLC0415 - few workers need it
     from app.catalog.endpoints.actor_endpoints import register  # noqa: PLC0415
+    from app.kernel.processes import actor_processes  # noqa: PLC0415
     from app.queue.jobs.actor_schedules import ActorSchedules  # noqa: PLC0415
     from app.queue.jobs.following_jobs import Placing  # noqa: PLC0415
 
@@ -121,6 +122,7 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
         worker_id=process.worker_id,
         processes=process.listen_to_actors(),
         register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
+        record=partial(actor_processes.write, process.database, process.worker_id),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
         allowed=AllowedPeers.of(settings.actors_allow),
     )

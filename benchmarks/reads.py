@@ -89,6 +89,7 @@ def example_values() -> dict[str, list[str]]:
         "kind": ["execution.failed", "catalogue"],
         "wait": ["0s"],
         "inline": ["true"],
+        "is_offered": ["true", "false"],
         "before": [half, most],
         "error_type": ["HTTP_ERROR", "nobody"],
         "failed_after": [hour, half],

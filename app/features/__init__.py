@@ -5,6 +5,7 @@ package.
 """
 
 from app.feature import Feature
+from app.features.actors import Actors
 from app.features.breakers import Breakers
 from app.features.bulk_jobs import BulkJobs
 from app.features.callbacks import Callbacks
@@ -27,6 +28,7 @@ FEATURES: list[Feature] = [
     Doctor(),
     Queues(),
     Breakers(),
+    Actors(),
     Limits(),
     Expiry(),
     DeadLetters(),

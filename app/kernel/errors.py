@@ -180,6 +180,12 @@ class WorkerNotFoundError(NotFoundError, code="WORKER_NOT_FOUND"):
     message_format = "There is no worker with the ID {!r}. GET /workers lists the workers of the last day."
 
 
+class ActorNotFoundError(NotFoundError, code="ACTOR_NOT_FOUND"):
+    """No process has registered an actor of that name, or its endpoint is deleted."""
+
+    message_format = "There is no actor {!r}: no process has registered it. GET /actors lists the actors."
+
+
 class QueueNotFoundError(NotFoundError, code="QUEUE_NOT_FOUND"):
     """No execution waits in a queue of that name, and no worker, endpoint or route names it."""
 

@@ -13,7 +13,7 @@ from app.kernel.access import console_sessions
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.kernel.function_types import Counted, uncounted
-from app.kernel.processes import process_heartbeat, worker_commands
+from app.kernel.processes import actor_processes, process_heartbeat, worker_commands
 from app.queue.executions import execution_pruning
 from app.scheduler.chore import ChoreContext, Counts
 
@@ -145,8 +145,9 @@ class Pruner:
         )
 
     def prune_heartbeats(self) -> Counts:
-        """Delete rows of processes without a heartbeat for ten minutes, and commands to workers after a day."""
+        """Delete rows of processes without a heartbeat for ten minutes, and commands and user processes after a day."""
         return Counts(
             heartbeats=self._context.delete(process_heartbeat.PRUNE),
             commands=self._context.delete(worker_commands.PRUNE),
+            actor_processes=self._context.delete(actor_processes.PRUNE),
         )

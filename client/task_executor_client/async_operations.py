@@ -12,6 +12,94 @@ from .groups import AsyncGroup
 from .pages import AsyncPages
 
 
+class AsyncActors(AsyncGroup):
+    """Operations on `actors`; `te` in the example is a client.
+
+    Example:
+        first = await te.actors.list().first()
+    """
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        is_offered: bool | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[models.Actor]:
+        """List actors, last registered first, each with the processes that offer it.
+
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            is_offered: True: a connected process offers it; false: none does.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Actor`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "actors.list",
+            "GET",
+            "/actors",
+            query={"limit": limit, "cursor": cursor, "is_offered": is_offered},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+    async def get(self, name: str, /, *, timeout: float | None = None) -> models.Actor:
+        """Get an actor by its name, and the processes that offer it.
+
+        Args:
+            name: Name of the actor.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Actor`.
+
+        Raises:
+            errors.ActorNotFoundError: No process has registered an actor of that name, or its endpoint is
+                deleted.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of("actors.get", "GET", "/actors/{name}", path={"name": name}, timeout=timeout)
+        answer: models.Actor = await self._sender.request(call)
+        return answer
+
+    def list_at_worker(
+        self, worker_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+    ) -> AsyncPages[models.Actor]:
+        """List the actors that processes connected to a worker offer, each with these processes.
+
+        Args:
+            worker_id: Id of the worker.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Actor`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            errors.WorkerNotFoundError: No worker process has that id, or it ended more than a day ago.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "actors.list_at_worker",
+            "GET",
+            "/workers/{worker_id}/actors",
+            path={"worker_id": worker_id},
+            query={"limit": limit, "cursor": cursor},
+            timeout=timeout,
+        )
+        return AsyncPages(self._sender, call)
+
+
 class AsyncApiKeys(AsyncGroup):
     """Operations on `api_keys`; `te` in the example is a client.
 
@@ -4761,6 +4849,11 @@ class AsyncService(AsyncGroup):
         TypeError: The body has a value that is not JSON.
         RuntimeError: The client is closed.
     """
+
+    @property
+    def actors(self) -> AsyncActors:
+        """Operations on `actors`."""
+        return AsyncActors(self._sender)
 
     @property
     def api_keys(self) -> AsyncApiKeys:

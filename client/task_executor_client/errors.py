@@ -240,6 +240,13 @@ class WorkflowCycleError(ApiError):
     """
 
 
+class ActorNotFoundError(NotFoundError):
+    """No process has registered an actor of that name, or its endpoint is deleted.
+
+    Code `ACTOR_NOT_FOUND`, HTTP status 404.
+    """
+
+
 class BreakerNotFoundError(NotFoundError):
     """No recent delivery to that target has failed, so the target has no breaker: every delivery is sent.
 
@@ -353,6 +360,7 @@ class WorkflowNotFoundError(NotFoundError):
 
 
 BY_CODE: dict[str, type[ApiError]] = {
+    "ACTOR_NOT_FOUND": ActorNotFoundError,
     "BREAKER_NOT_FOUND": BreakerNotFoundError,
     "BULK_OPERATION_NOT_FOUND": BulkOperationNotFoundError,
     "CONFIG_NOT_FOUND": ConfigNotFoundError,

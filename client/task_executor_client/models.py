@@ -1689,6 +1689,50 @@ class BreakerEventPage(TypedDict):
     """Opaque; `null` on the last page."""
 
 
+class Offer(TypedDict):
+    """Part of `Actor`."""
+
+    worker_id: str
+    """The worker that it is connected to."""
+    session_id: str
+    """Of the process, new at each start."""
+    host: str
+    pid: int | None
+    threads: int
+    connected_at: str
+
+
+class Actor(TypedDict):
+    """Answer of `actors.get`; part of `ActorPage`."""
+
+    actor: str
+    """Its name."""
+    endpoint: str
+    queue: str
+    """Dramatiq queue."""
+    priority: int
+    timeout_ms: int
+    soft_timeout_ms: int | None
+    max_lost: int
+    cron: str | None
+    timezone: str | None
+    registered_at: str
+    process_count: int
+    """Processes that offer it now."""
+    processes: list[Offer]
+    """The newest 20 of a list, the newest 200 of one actor."""
+    last_seen_at: str | None
+    """`null` if no process has offered it for a day; now while a process offers it."""
+
+
+class ActorPage(TypedDict):
+    """Answer of `actors.list`, `actors.list_at_worker`."""
+
+    items: list[Actor]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
 class DeadLetter(TypedDict):
     """Answer of `dead_letters.redrive`, `dead_letters.archive`; part of `DeadLetterPage`, `Preview`."""
 

@@ -40,6 +40,7 @@ from schema.tables.rollups import delivery_rollups as delivery_rollups
 from schema.tables.rollups import failure_rollups as failure_rollups
 from schema.tables.rollups import queue_samples as queue_samples
 from schema.tables.rollups import rollup_marks as rollup_marks
+from schema.tables.service import actor_processes as actor_processes
 from schema.tables.service import api_keys as api_keys
 from schema.tables.service import audit_log as audit_log
 from schema.tables.service import console_sessions as console_sessions

@@ -34,6 +34,21 @@ worker_commands = table(
     index("idx_worker_commands_worker", "worker_id, asked_at, command_id"),
 )
 
+# Processes of users that run actors, by their connections to workers. A row says that a process is connected while
+# `left_at` is NULL and the lease of its worker is valid: nothing renews it.
+actor_processes = table(
+    "actor_processes",
+    word("worker_id", key=True),
+    word("session_id", key=True),
+    word("host", required=True),
+    count("pid"),
+    count("threads", required=True),
+    # Names of the endpoints of its actors.
+    json("endpoints", required=True),
+    instant("connected_at", default_now=True),
+    instant("left_at"),
+)
+
 api_keys = table(
     "api_keys",
     word("key_id", key=True),

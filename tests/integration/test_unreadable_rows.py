@@ -75,6 +75,7 @@ BAD = {
     ("notification_parts", "tallies", "rule = 'bad'"): [*NOT_AN_OBJECT, '[{"x": 1}]'],
     ("execution_ends", "effects_left", "end_id = 'bad'"): NOT_AN_OBJECT,
     ("workers", "queues", "worker_id = 'bad'"): ["5"],
+    ("actor_processes", "endpoints", "session_id = 'bad'"): ["5", "{}"],
     ("worker_commands", "command", "worker_id = 'bad'"): ["dance"],
     ("api_keys", "scopes", "key_id = 'bad'"): ["5", '["dance"]'],
     ("audit_log", "action", "resource = 'bad'"): ["dance"],
@@ -115,6 +116,8 @@ INSERT INTO bulk_operations (operation_id, action, status, wanted, parameters, r
 INSERT INTO notification_groups (group_id, rule, told) VALUES ('good', 'good', '{}'), ('bad', 'bad', '{}');
 INSERT INTO worker_commands (command_id, worker_id, command, asked_by, expires_at)
   VALUES ('bad', 'bad', 'drain', 'x', now() + INTERVAL '1 h');
+INSERT INTO actor_processes (worker_id, session_id, host, threads, endpoints)
+  VALUES ('bad', 'good', 'h', 1, '["act"]'), ('bad', 'bad', 'h', 1, '["act"]');
 INSERT INTO api_keys (key_id, name, key_hash, scopes) VALUES ('bad', 'bad', 'x', '["read"]')
 """
 AGAIN = """
@@ -174,6 +177,7 @@ class Readers:
             self.params = dict(zip(("job", "cron", "interval"), ids, strict=True), failed=failed, workflow=workflow)
             if name == "good":
                 self._good = self.params
+        register(api, "act", type="ACTOR", spec={"actor": "act"})
         self._execute(ROWS)
 
     def _failed(self, endpoint: str) -> str:
@@ -193,7 +197,7 @@ class Readers:
             if "get" in operations and "letter_id" not in path and path != "/stats":
                 named = [each.get("name") for each in operations["get"].get("parameters", [])]
                 query = "?q=bad" if path == "/search" else "?limit=200" if "limit" in named else ""
-                yield path.format(**good) + query
+                yield path.replace("/actors/{name}", "/actors/act").format(**good) + query
 
     def spoil(self, table: str, column: str, where: str, value: str) -> None:
         params = {name: each for name, each in self.params.items() if f":{name}" in where}

@@ -32,9 +32,10 @@ class Session:
         self.transport: asyncio.Transport | None = None
         self.returned = asyncio.Event()
         self.is_draining = False
+        self.is_forgotten = False  # it did not return in time
         self.is_registering = False
         self.registers_again = False  # a HELLO came during a registration
-        self._threads = 1
+        self.threads = 1
         self._prefetch: int | None = None
         self._mean_seconds = 0.0
         self._started_at: dict[HandKey, float] = {}
@@ -42,7 +43,7 @@ class Session:
     def describe(self, hello: Mapping[str, Any]) -> None:
         """Apply the number of threads, a prefetch and the actors of a HELLO."""
         threads = hello.get("threads")
-        self._threads = threads if isinstance(threads, int) and threads > 0 else 1
+        self.threads = threads if isinstance(threads, int) and threads > 0 else 1
         prefetch = hello.get("prefetch")
         self._prefetch = prefetch if isinstance(prefetch, int) and prefetch > 0 else None
         actors = hello.get("actors")
@@ -127,7 +128,7 @@ class Session:
 
     def _count_places(self) -> None:
         is_quick = self._mean_seconds < QUICK_SECONDS
-        wanted = self._prefetch or self._threads * (2 if is_quick else 1)
+        wanted = self._prefetch or self.threads * (2 if is_quick else 1)
         self.places.total = 0 if self.is_draining else wanted
 
     def drain(self) -> None:

@@ -13,10 +13,12 @@ from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
 from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, peer_of
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
+from actors.dispatch.actor_link.process_records import ProcessRecords
 from actors.dispatch.actor_link.process_session import Session
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Call
+from app.kernel.processes.actor_processes import ActorProcess
 from brokers.sharing.actor_places import ActorProcesses
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ class ActorService:
     processes: ActorProcesses
     register: Callable[[Sequence[Mapping[str, Any]]], RegisteredActors]
     """Registers actors as endpoints; raises UnavailableError."""
+    record: Callable[[ActorProcess], None]
+    """Writes the state of a process; raises UnavailableError."""
     wake: Call
     """Lets the consumers claim: there are more places."""
     allowed: AllowedPeers = NO_OTHERS
@@ -46,6 +50,7 @@ class ActorServer:
     def __init__(self, service: ActorService) -> None:
         self.service = service
         self.sessions: dict[str, Session] = {}
+        self._records = ProcessRecords(service.record, self.run)
         self._server: asyncio.AbstractServer | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._path = service.directory / f"{service.worker_id}{SUFFIX}"
@@ -141,6 +146,7 @@ class ActorServer:
         service = self.service
         session.serve(found.endpoints)
         service.processes.add(session.places)
+        self._records.note(session)
         for actor, reason in found.refused.items():
             log.warning("actor %s of process %s has no endpoint: %s", actor, session.shown_pid, reason)
         session.send(
@@ -182,6 +188,8 @@ class ActorServer:
         await session.wait_for_return()
         if session.transport is None and self.sessions.get(session.session_id) is session:
             del self.sessions[session.session_id]
+            session.is_forgotten = True
+            self._records.note(session)
 
 
 def make_directory(directory: Path, *, is_shared: bool) -> None:

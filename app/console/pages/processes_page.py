@@ -1,8 +1,9 @@
-"""Processes: workers and their drain, queues and their pause, breakers, schedulers and web processes."""
+"""Processes: workers and their drain, actors, queues and their pause, breakers, schedulers and web processes."""
 
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import change, query
+from app.features.actors import store as actors_store
 from app.features.breakers import api as breakers_api
 from app.features.breakers import store as breakers_store
 from app.features.control import store
@@ -17,7 +18,7 @@ from app.kernel.processes.worker_commands import CommandKind
 from app.web.services import services
 from schema.states import BreakerState
 
-MAX_WORKERS, MAX_BREAKERS = 100, 100
+MAX_WORKERS, MAX_BREAKERS, MAX_ACTORS = 100, 100, 100
 
 page = ConsolePage("processes", "/processes", "Processes", reads="GET /workers", nav="Processes", shortcut="w")
 
@@ -44,6 +45,13 @@ def queues() -> Values:
         "left_out": found.queues_left_out,
         "most": queues_store.MAX_DUE,
     }
+
+
+@page.region("actors", reads="GET /actors", live="workers")
+def actors() -> Values:
+    """Read the newest actors, and the processes that offer them."""
+    found = actors_store.page_of_actors(services().database, None, PageRequest(MAX_ACTORS))
+    return {"actors": found.items, "are_more": found.next is not None}
 
 
 @page.region("breakers", reads="GET /breakers", live="breakers")

@@ -14,7 +14,7 @@ from app.kernel.formats import numbered, rfc3339
 from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
-from schema.states import ExecutionStatus, WorkerStatus
+from schema.states import EndpointType, ExecutionStatus, WorkerStatus
 
 MAX_AHEAD = 1000
 MAX_PRIORITIES = 16  # higher priorities that are counted
@@ -24,7 +24,7 @@ _FACTS = """
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.endpoint, e.limit_key, e.priority, e.run_at,
            e.attempt_count, e.max_attempts, e.worker_id, e.started_at, e.completed_at, e.created_at,
            e.cancel_requested_at, e.abort_requested_at, e.on_hold, e.idempotency_key, j.paused_at, j.name AS job_name,
-           n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.limits,
+           n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.endpoint_type, n.limits,
            COALESCE(a.error, '{{}}') AS error, a.completed_at AS failed_at, w.lease_expires_at,
            w.status AS worker_status
       FROM executions AS e
@@ -118,6 +118,7 @@ class Facts(RowValue):
     paused_at: datetime | None
     endpoint_paused_at: datetime | None
     queue_paused_at: datetime | None
+    endpoint_type: EndpointType
     limits: Mapping[str, Any] | None
     error: Mapping[str, Any]
     failed_at: datetime | None

@@ -8,6 +8,7 @@ import psutil
 import pytest
 from sqlalchemy import text
 
+from app.dev.process.child import family
 from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.actors.conftest import User
@@ -123,3 +124,20 @@ def test_runner_alone_may_die(user: User, tasks: Any, database: Database) -> Non
     tasks.note.send("b")
     user.process()
     eventually(lambda: user.lines() == ["note a", "note b"])
+
+
+def test_registry_shows_a_process_until_it_is_killed(user: User, tasks: Any, database: Database) -> None:
+    user.stack.web()
+    user.worker()
+    victim = user.process()
+    api = user.stack.api
+    eventually(lambda: "note" in {each["actor"] for each in api.get("/actors?is_offered=true")["items"]})
+    (offer,) = api.get("/actors/note")["processes"]
+    assert offer["pid"] in family(victim.pid)
+    assert {each["actor"] for each in api.get(f"/workers/{offer['worker_id']}/actors")["items"]} >= {"note", "hold"}
+    victim.kill()
+    eventually(lambda: api.get("/actors/note")["process_count"] == 0)
+    tasks.note.send("nobody")
+    (execution,) = database.fetch(text("SELECT execution_id FROM executions"))
+    explained = api.get(f"/executions/{execution.execution_id}/explain")
+    assert (explained["reason"], explained["details"]["actor"]) == ("NO_PROCESS", "note")

@@ -91,6 +91,11 @@ CASES = {
         *("command_id, worker_id, command, asked_by, asked_at, expires_at", f"id, 'w', 'drain', 'x', {OLD}, {OLD}"),
         "command_id",
     ),
+    "actor_processes.prune": single(
+        *("prune_heartbeats", "actor_processes", "actor_processes"),
+        *("worker_id, session_id, host, threads, endpoints, left_at", f"'w', id, 'h', 1, '[]', {OLD}"),
+        *("session_id", "w b"),
+    ),
     "superseded_configs.prune": single(
         *("prune_configs", "values", "superseded_configs", "name, superseded_by, values_json, superseded_at"),
         *(f"id, 1, '{{}}', {OLD}", "name", "b 1"),

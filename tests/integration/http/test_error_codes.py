@@ -158,6 +158,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("BULK_OPERATION_NOT_FOUND", 404, get("/bulk-operations/bop_nope"), []),
     ("WORKFLOW_NOT_FOUND", 404, get("/workflows/wf_nope"), []),
     ("WORKFLOW_NODE_NOT_FOUND", 404, get_unknown_node, []),
+    ("ACTOR_NOT_FOUND", 404, get("/actors/nobody"), []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),

@@ -49,6 +49,7 @@ UNMARKED = {
     "workflow_nodes": "read by workflow, or from index entries that steps remove; a short history bounds these",
     "breaker_counts": "read by target, in no order of time; a short history bounds its entries to twice its rows",
     "notification_parts": "read in no order of time; a short history bounds what a run passes",
+    "actor_processes": FEW,
     "breakers": FEW,
     "configs": FEW,
     "notification_conditions": FEW,
@@ -66,6 +67,7 @@ UNMARKED = {
 DAYS = "deleted days after the insert, once an hour, each run from its own mark"
 UNUSED = "at most TE_MAX_INLINE_ENDPOINTS rows, deleted after an hour, once an hour, each run from its own mark"
 LONG_HISTORIES = {
+    "actor_processes": FEW,
     "console_sessions": FEW,
     "attempts": DAYS,
     "audit_log": DAYS,

@@ -118,7 +118,14 @@ SKIPS = {
     "test_locked_row_delays_the_deletion_of_no_other_result": ["results.prune"],
     "test_locked_mark_is_left_to_the_process_that_computes_the_slot": ["rollups.leave_out"],
     "test_locked_row_delays_the_deletion_of_no_other_row": [
-        *("audit.prune", "bulk_operations.prune", "commands.prune", "console_sessions.prune", "health.prune"),
+        *(
+            "actor_processes.prune",
+            "audit.prune",
+            "bulk_operations.prune",
+            "commands.prune",
+            "console_sessions.prune",
+            "health.prune",
+        ),
         *("idempotency.prune", "rollups.prune", "rollups.prune_failures", "rollups.prune_samples"),
         *("breaker_pruning.prune", "breaker_pruning.prune_counts", "breaker_pruning.prune_events"),
         *("inline_endpoints.prune", "limiters.prune", "redrives.prune", "superseded_configs.prune", "workers.prune"),

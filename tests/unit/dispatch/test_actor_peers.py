@@ -64,7 +64,7 @@ def registered(_actors: Any) -> RegisteredActors:
 
 def answer_of_a_server(folder: Path, allowed: AllowedPeers, uid: int) -> Mapping[str, Any]:
     async def main() -> Mapping[str, Any]:
-        service = ActorService(folder, "w", ActorProcesses(), registered, lambda: None, allowed)
+        service = ActorService(folder, "w", ActorProcesses(), registered, lambda _: None, lambda: None, allowed)
         server = ActorServer(service)
         await server.open()
         connection = connected_as(uid, folder / "w.sock")
@@ -104,7 +104,7 @@ def test_directory_is_closed_to_others_unless_others_are_allowed(folder: Path) -
 
 async def opened(path: Path, allowed: AllowedPeers) -> None:
     server = ActorServer(
-        ActorService(path, "w", ActorProcesses(), lambda _: RegisteredActors({}), lambda: None, allowed)
+        ActorService(path, "w", ActorProcesses(), lambda _: RegisteredActors({}), lambda _: None, lambda: None, allowed)
     )
     await server.open()
     assert (path / "w.sock").stat().st_mode & 0o777 == (0o666 if allowed.are_others else 0o600)
@@ -131,7 +131,7 @@ def test_setting_names_users_and_groups() -> None:
 
 def test_session_of_another_user_cannot_be_taken_over(folder: Path) -> None:
     async def main() -> None:
-        server = ActorServer(ActorService(folder, "w", ActorProcesses(), registered, lambda: None))
+        server = ActorServer(ActorService(folder, "w", ActorProcesses(), registered, lambda _: None, lambda: None))
         await server.open()
         server.sessions["s"] = Session("s", {}, Peer(1, 4_000_000, 1))
         answer = await asyncio.to_thread(answer_to, connected_as(os.getuid(), folder / "w.sock"))

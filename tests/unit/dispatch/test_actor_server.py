@@ -11,10 +11,13 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import actor as actor_dispatch
+from actors.dispatch.actor_link import process_records
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.server import ActorServer, ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.kernel.errors import UnavailableError
+from app.kernel.processes.actor_processes import ActorProcess
 from app.queue.executions.execution_model import DeliveryError
 from brokers.sharing.actor_places import ActorProcesses
 from tests.contract.dispatch.dispatching import Opening, identity
@@ -29,6 +32,8 @@ class Registrations:
     def __init__(self) -> None:
         self.has_begun, self.may_end = threading.Event(), threading.Event()
         self.is_running = self.has_overtaken = False
+        self.records = list[ActorProcess]()
+        self.failures = 0  # of the next records
 
     def register(self, actors: Sequence[Mapping[str, Any]]) -> RegisteredActors:
         self.has_overtaken |= self.is_running
@@ -37,6 +42,12 @@ class Registrations:
         assert self.may_end.wait(30)
         self.is_running = False
         return RegisteredActors({each["name"]: each["name"] for each in actors})
+
+    def record(self, process: ActorProcess) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise UnavailableError("no database")
+        self.records.append(process)
 
 
 def hello(session: str, *actors: str) -> bytes:
@@ -66,7 +77,7 @@ async def end(server: ActorServer, reader: asyncio.StreamReader, writer: asyncio
 
 
 def service_of(sockets: Path, registrations: Registrations) -> ActorService:
-    return ActorService(sockets, "w", ActorProcesses(), registrations.register, lambda: None)
+    return ActorService(sockets, "w", ActorProcesses(), registrations.register, registrations.record, lambda: None)
 
 
 def server_of(sockets: Path, registrations: Registrations) -> ActorServer:
@@ -157,3 +168,27 @@ def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
             await main(actor_dispatch.ActorDispatcher(replace(network, actors=service)))
 
     asyncio.run(opened())
+
+
+def test_process_is_recorded_with_its_actors_and_when_it_leaves(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_records, "RETRY_SECONDS", 0.0)
+    registrations = Registrations()
+    registrations.may_end.set()
+    registrations.failures = 2
+    server = server_of(sockets, registrations)
+
+    async def main() -> None:
+        reader, writer = await connect(server)
+        about = {"host": "app-1\0", "pid": 4711, "threads": 3}
+        writer.write(encode(FrameKind.HELLO, protocol=1, session="s", actors=[{"name": "a"}], **about))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        await asyncio.to_thread(eventually, lambda: registrations.records)
+        writer.close()
+        await writer.wait_closed()
+        await asyncio.to_thread(eventually, lambda: len(registrations.records) == 2)
+        await server.close()
+
+    asyncio.run(main())
+    here, gone = registrations.records
+    assert here == ActorProcess(session_id="s", host="app-1?", pid=4711, threads=3, endpoints=("a",), is_connected=True)
+    assert (gone.session_id, gone.is_connected) == ("s", False)

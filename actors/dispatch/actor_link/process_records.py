@@ -1,0 +1,62 @@
+"""Records of the connected processes: rows that the API and operators read."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from actors.dispatch.actor_link.process_session import Session
+from app.kernel.errors import UnavailableError
+from app.kernel.formats import UNSTORABLE
+from app.kernel.processes.actor_processes import ActorProcess
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+MAX_NUMBER = 2**31 - 1  # of a process or of threads, as a HELLO reports them
+
+
+class ProcessRecords:
+    """Writes the latest state of each process, one after the other; belongs to the event loop."""
+
+    def __init__(self, write: Callable[[ActorProcess], None], run: Callable[[Any], None]) -> None:
+        """Take the function that writes, which blocks and raises UnavailableError, and one that runs a coroutine."""
+        self._write = write
+        self._run = run
+        self._changed = dict[str, Session]()
+        self._is_writing = False
+
+    def note(self, session: Session) -> None:
+        """Write the state of a session soon."""
+        self._changed[session.session_id] = session
+        if not self._is_writing:
+            self._is_writing = True
+            self._run(self._write_all())
+
+    async def _write_all(self) -> None:
+        """Write until nothing is left; the state of a session is read when its turn comes."""
+        try:
+            while self._changed:
+                session_id = next(iter(self._changed))
+                session = self._changed.pop(session_id)
+                try:
+                    await asyncio.to_thread(self._write, _record_of(session))
+                except UnavailableError as error:
+                    log.warning("cannot record the process %s: %s; retrying", session.shown_pid, error.message)
+                    self._changed.setdefault(session_id, session)
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._is_writing = False
+
+
+def _record_of(session: Session) -> ActorProcess:
+    shown = session.shown_pid
+    is_number = isinstance(shown, int) and not isinstance(shown, bool) and 0 < shown <= MAX_NUMBER
+    return ActorProcess(
+        session_id=UNSTORABLE.sub("?", session.session_id),
+        host=UNSTORABLE.sub("?", session.host),
+        pid=shown if is_number else session.peer.pid,
+        threads=min(session.threads, MAX_NUMBER),
+        endpoints=tuple(session.places.endpoints),
+        is_connected=not session.is_forgotten,
+    )

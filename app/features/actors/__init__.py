@@ -1,0 +1,31 @@
+"""Actors: the registry of the user's actors and of the processes that run them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from app.queue.reading.waiting_reasons import WaitingReason
+    from app.web.openapi.resource import Resource
+
+
+class Actors(Feature):
+    name = "actors"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.actors import api
+
+        return [api.resource]
+
+    def commands(self) -> "Sequence[click.Command]":
+        from app.features.actors import cli
+
+        return [cli.group]
+
+    def reasons(self) -> "Sequence[WaitingReason]":
+        from app.features.actors.reasons import ActorReason
+
+        return [ActorReason()]
