@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from dramatiq import worker as dramatiq_worker
 from dramatiq.broker import Consumer
+from dramatiq.errors import ActorNotFound
 from dramatiq.middleware import Middleware, SkipMessage
+from dramatiq.middleware.threading import Interrupt
 
 from task_executor_dramatiq.in_hand import MessageInHand
 
@@ -82,14 +84,25 @@ class Starting(Middleware):
             raise SkipMessage("the worker has taken the message back")
 
     def after_process_message(
-        self, _broker: "Broker", message: Any, *, result: Any = None, exception: BaseException | None = None
+        self, broker: "Broker", message: Any, *, result: Any = None, exception: BaseException | None = None
     ) -> None:
-        """Let no abort interrupt the acknowledgement."""
-        del result, exception
+        """Let no abort interrupt the acknowledgement, and note the category of the exception."""
+        del result
         if isinstance(message, MessageInHand):
             message.end()
+            message.category = None if exception is None else _category_of(broker, message, exception)
 
     def after_skip_message(self, _broker: "Broker", message: Any) -> None:
         """Note that the actor did not run."""
         if isinstance(message, MessageInHand):
             message.is_skipped = True
+
+
+def _category_of(broker: "Broker", message: MessageInHand, exception: BaseException) -> str | None:
+    """Return the category of an exception; None if the decision of the middleware says it: another attempt, or none."""
+    if isinstance(exception, Interrupt):
+        return "INTERRUPTED"
+    if isinstance(exception, ActorNotFound):
+        return "MALFORMED"
+    throws = message.options.get("throws") or broker.get_actor(message.actor_name).options.get("throws")
+    return "EXPECTED" if throws and isinstance(exception, throws) else None

@@ -40,6 +40,7 @@ class MessageInHand(MessageProxy):
         self.is_skipped = False
         self.is_aborted = False
         self.results: list[Any] = []  # at most one
+        self.category: str | None = None  # of its exception
         self._links = links
         self._received_options = dict(self._message.options)
         self._thread_id: int | None = None
@@ -105,6 +106,7 @@ class MessageInHand(MessageProxy):
             "message": str(error)[:MAX_MESSAGE_CHARACTERS],
             **_traceback(lines),
             **({"causes": causes} if causes else {}),
+            **({"category": self.category} if self.category else {}),
         }
 
 

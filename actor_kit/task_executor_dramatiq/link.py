@@ -241,7 +241,7 @@ class Links:
             message = MessageInHand(frame, self, self.generation)
         except DecodeError as error:
             log.warning("cannot decode the message of execution %s: %s", frame["execution"], error)
-            failed = {"type": "dramatiq.errors.DecodeError", "message": str(error)}
+            failed = {"type": "dramatiq.errors.DecodeError", "message": str(error), "category": "MALFORMED"}
             with self._lock:
                 self._write(encode("FAILED", **named(key_of(frame)), error=failed))
             return

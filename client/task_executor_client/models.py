@@ -818,6 +818,12 @@ class AttemptError(TypedDict):
     """With `status_code`: the first 16 KiB of the answer."""
     body_bytes: NotRequired[int]
     """With `status_code`, if the body is not kept: its size."""
+    category: NotRequired[str]
+    """Of an actor: `RETRYABLE`, `FATAL`, `EXPECTED`, `INTERRUPTED`, `MALFORMED`."""
+    traceback: NotRequired[str]
+    """Of an actor: the last 16 KiB."""
+    causes: NotRequired[list[str]]
+    """Of an actor: types and messages, nearest first."""
     retryable: NotRequired[bool]
     """True if this kind of error is retried."""
     rejected: NotRequired[bool]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
+from app.catalog.specs.actor import ErrorCategory
 from app.kernel.formats import UNSTORABLE, is_deeper, is_unstorable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.job_bounds import (
@@ -22,6 +23,7 @@ MAX_TRACEBACK_CHARACTERS = 16_384
 MAX_OPTIONS_BYTES = 16_384
 MAX_CAUSES = 10
 MAX_FOLLOWING = 500  # jobs that one statement creates
+_REPORTED = {ErrorCategory.EXPECTED.value, ErrorCategory.INTERRUPTED.value, ErrorCategory.MALFORMED.value}
 MAX_FOLLOWING_BYTES = 4 * 1024 * 1024
 
 
@@ -133,12 +135,19 @@ def _error(told: Any, *, permanent: bool, again_ms: int | None) -> DeliveryError
         extra["traceback"] = _storable(told["traceback"])[-MAX_TRACEBACK_CHARACTERS:]
     if isinstance(told.get("causes"), list):
         extra["causes"] = [_storable(each)[:MAX_TYPE_CHARACTERS] for each in told["causes"][:MAX_CAUSES]]
+    extra["category"] = _category_of(told, ErrorCategory.FATAL if permanent else ErrorCategory.RETRYABLE)
     options = told.get("options")
     if isinstance(options, dict) and len(json.dumps(options)) <= MAX_OPTIONS_BYTES:
         extra["options"] = {name: value for name, value in options.items() if _is_storable([name, value])}
     type_ = _storable(told.get("type") or "UNKNOWN")[:MAX_TYPE_CHARACTERS]
     message = _storable(told.get("message") or "")
     return DeliveryError(type_, message, permanent=permanent, again_ms=again_ms, extra=extra)
+
+
+def _category_of(told: Mapping[str, Any], by_kind: ErrorCategory) -> str:
+    """Return the category that the process reports, or the category of the kind of outcome."""
+    reported = told.get("category")
+    return str(reported) if isinstance(reported, str) and reported in _REPORTED else by_kind.value
 
 
 def _storable(text: object) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from marshmallow import ValidationError, fields
@@ -17,6 +18,16 @@ _PLAIN_ACTOR = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DIGEST_CHARACTERS = 8
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
 _ARGUMENTS_SCHEMA = {"anyOf": [{"type": "object"}, {"type": "string", "pattern": _SOLE_PLACEHOLDER.pattern}]}
+
+
+class ErrorCategory(StrEnum):
+    """Category of an actor's error: RETRYABLE and FATAL by the decision of the code, the others by its exception."""
+
+    RETRYABLE = "RETRYABLE"  # another attempt follows
+    FATAL = "FATAL"  # raised by the last attempt
+    EXPECTED = "EXPECTED"  # its type is in `throws`
+    INTERRUPTED = "INTERRUPTED"  # time limit, abort or shutdown
+    MALFORMED = "MALFORMED"  # the message cannot be decoded, or its process has no such actor
 
 
 def endpoint_name(actor: str) -> str:

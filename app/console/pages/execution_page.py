@@ -12,7 +12,7 @@ from app.console.http.page_rendering import now
 from app.console.http.request_values import once_a_request
 from app.console.http.viewer_zone import local
 from app.console.views.answer_text import shown_answer
-from app.console.views.json_text import shown_json
+from app.console.views.json_text import shown_json, shown_text
 from app.console.views.reason_words import way_out_of
 from app.console.views.timeline import timeline
 from app.features.dead_letters.letter_list import letters_of
@@ -81,7 +81,8 @@ def life(execution_id: str) -> Values:
 @page.region("attempts", live="executions", reads="GET /executions/<execution_id>/attempts")
 def attempts(execution_id: str) -> Values:
     shown = [
-        {"tried": each, "answer": _answer(each), "uncertain": _is_uncertain(each)} for each in _attempts(execution_id)
+        {"tried": each, "answer": _answer(each), "uncertain": _is_uncertain(each), **_raised(each)}
+        for each in _attempts(execution_id)
     ]
     return {"attempts": shown, "most": ATTEMPTS}
 
@@ -133,6 +134,16 @@ def _look_ahead() -> timedelta:
 def _is_uncertain(tried: AttemptRecord) -> bool:
     error: dict[str, Any] = tried.error or {}
     return tried.status.value == "FAILED" and str(error.get("may_have_been_delivered", True)).lower() == "true"
+
+
+def _raised(tried: AttemptRecord) -> Values:
+    """Return category, causes and traceback of an exception of an actor; empty without an exception."""
+    category, causes, traceback = ((tried.error or {}).get(name) for name in ("category", "causes", "traceback"))
+    return {
+        "category": category if isinstance(category, str) else "",
+        "causes": [str(each) for each in causes] if isinstance(causes, list) else [],
+        "traceback": shown_text(traceback) if isinstance(traceback, str) else "",
+    }
 
 
 def _answer(tried: AttemptRecord) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.actor import ErrorCategory
 from app.catalog.specs.transport import Outcome
 from app.kernel.formats import duration_ms
 from app.web.http.request_fields import Body, Instant, Name
@@ -21,6 +22,14 @@ class AttemptErrorSchema(Outcome):
     status_code = fields.Integer(metadata={"description": "of HTTP_ERROR and ANSWER_REFUSED"})
     body = fields.String(metadata={"description": "with `status_code`: the first 16 KiB of the answer"})
     body_bytes = fields.Integer(metadata={"description": "with `status_code`, if the body is not kept: its size"})
+    category = fields.String(
+        metadata={
+            "description": "of an actor: " + ", ".join(f"`{each}`" for each in ErrorCategory),
+            "example": ErrorCategory.FATAL.value,
+        }
+    )
+    traceback = fields.String(metadata={"description": "of an actor: the last 16 KiB"})
+    causes = fields.List(fields.String(), metadata={"description": "of an actor: types and messages, nearest first"})
     retryable = fields.Boolean(metadata={"description": "true if this kind of error is retried"})
     rejected = fields.Boolean(metadata={"description": "true if `reject_on` matches: an expected failure"})
     may_have_been_delivered = fields.Boolean(

@@ -71,8 +71,9 @@ def test_exhausted_retries_become_one_dead_letter_with_its_cause(running: Trial,
     eventually(lambda: [row.error_type for row in running.database.fetch(letters)] == ["ValueError"])
     assert running.lines() == ["fail y"] * 3
     (execution,) = running.executions_of("always-fail")
-    last = rows.attempts(running.database, execution.execution_id)[-1].error
-    assert (last["retryable"], last["causes"]) == (False, ["KeyError: 'inner'"])
+    errors = [each.error for each in rows.attempts(running.database, execution.execution_id)]
+    assert [each["category"] for each in errors] == ["RETRYABLE", "RETRYABLE", "FATAL"]
+    assert (errors[-1]["retryable"], errors[-1]["causes"]) == (False, ["KeyError: 'inner'"])
 
 
 def test_expected_exception_is_not_retried(running: Trial, tasks: Any) -> None:
@@ -80,7 +81,8 @@ def test_expected_exception_is_not_retried(running: Trial, tasks: Any) -> None:
     eventually(lambda: running.statuses() == {"FAILED": 1})
     assert running.lines() == ["throw z"]
     (execution,) = running.executions_of("throw")
-    assert rows.attempts(running.database, execution.execution_id)[0].error["type"] == "user_tasks.NotAgainError"
+    error = rows.attempts(running.database, execution.execution_id)[0].error
+    assert (error["type"], error["category"]) == ("user_tasks.NotAgainError", "EXPECTED")
 
 
 def test_results_and_exceptions_are_read_by_the_sender(running: Trial, tasks: Any) -> None:

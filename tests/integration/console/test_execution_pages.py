@@ -259,3 +259,20 @@ def test_uncertain_deliveries_have_their_sequel(reader: Visitor, database: Datab
 @pytest.mark.parametrize("path", [EXECUTIONS, LETTERS, WALKS, "/console/uncertain"])
 def test_empty_page_has_words(reader: Visitor, database: Database, path: str) -> None:
     assert 'class="empty"' in shown(reader, path)
+
+
+def test_exception_of_an_actor_is_shown_with_its_traceback_and_causes(reader: Visitor, database: Database) -> None:
+    rows.add_endpoint(database)
+    (execution,) = rows.add_executions(database)
+    error = {
+        "type": "shop.Refused",
+        "message": "no card",
+        "category": "FATAL",
+        "causes": ["KeyError: <card>"],
+        "traceback": "Traceback:\n  line 7",
+    }
+    rows.add_attempt(database, execution, 1, "FAILED", error=error)
+    rows.add_attempt(database, execution, 2, "FAILED", error=error | {"causes": 5, "traceback": [1]})
+    page = shown(reader, f"{EXECUTIONS}/{execution}")
+    for part in ("no card", "fatal", "caused by KeyError: &lt;card&gt;", "line 7"):
+        assert page.count(part) == (2 if part in ("no card", "fatal") else 1), part

@@ -172,3 +172,18 @@ def test_names_of_actors_never_share_an_endpoint() -> None:
 def test_time_limit_of_an_actor_bounds_its_attempts(options: dict[str, object], timeout_ms: int) -> None:
     assert spec_of("a", "q", options) == {"actor": "a", "queue": "q", "timeout_ms": timeout_ms}
     assert spec_of("a", "q", {**options, "max_lost": 5})["max_lost"] == 5
+
+
+@pytest.mark.parametrize(
+    ("read", "reported", "found"),
+    [
+        (again_error, None, "RETRYABLE"),
+        (failed_error, None, "FATAL"),
+        (failed_error, "EXPECTED", "EXPECTED"),
+        (again_error, "INTERRUPTED", "INTERRUPTED"),
+        (failed_error, "RETRYABLE", "FATAL"),
+        (failed_error, ["EXPECTED"], "FATAL"),
+    ],
+)
+def test_category_is_that_of_the_exception_or_of_the_outcome(read: Any, reported: Any, found: str) -> None:
+    assert read({"error": {"type": "ValueError", "category": reported}}).extra["category"] == found
