@@ -171,11 +171,18 @@ class TaskExecutorBroker(Broker):
 
     def abort(self, message: Any) -> None:
         """Cancel a message, and interrupt its actor by Abort if it runs; needs a broker that reads by the API."""
+        self.cancel(message, if_running="abort")
+
+    def cancel(self, message: Any, *, if_running: str = "request") -> None:
+        """Cancel a message that waits; an actor that runs is not retried, or with `abort` interrupted by Abort.
+
+        Raises EndedError for a message that has ended. Needs a broker that reads by the API.
+        """
         if not isinstance(self.reader, HttpSender):
             raise TypeError("give the broker the API: api=(url, key)")
         execution_id = self.execution_of(message)
         if execution_id is not None:
-            self.reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": "abort"})
+            self.reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": if_running})
 
     def execution_of(self, message: Any) -> str | None:
         """Return the id of the execution of a message, read from the API; None if there is none."""

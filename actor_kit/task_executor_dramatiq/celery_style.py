@@ -2,11 +2,27 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from dramatiq import Actor
 from dramatiq.message import Message
+
+from task_executor_dramatiq.results import ExecutionsBackend
+from task_executor_dramatiq.sending import EndedError
+
+STATES = {
+    "PENDING": "PENDING",
+    "QUEUED": "PENDING",
+    "RUNNING": "STARTED",
+    "RETRYING": "RETRY",
+    "SUCCESS": "SUCCESS",
+    "FAILED": "FAILURE",
+    "CANCELLED": "REVOKED",
+}
+"""States of Celery by the statuses of executions."""
+READY = frozenset({"SUCCESS", "FAILURE", "REVOKED"})
 
 
 class AsyncResult:
@@ -15,12 +31,36 @@ class AsyncResult:
     def __init__(self, actor: "CeleryActor", message: Any) -> None:
         self.message = message
         self._broker: Any = actor.broker
+        self._executions = ExecutionsBackend(self._broker)
 
     @property
     def id(self) -> str:
         """Return the id of the message."""
         message_id: str = self.message.message_id
         return message_id
+
+    @property
+    def state(self) -> str:
+        """Return the state, as Celery names it: PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED.
+
+        A message that the service does not know is PENDING.
+        """
+        found = self._executions.read(self.message)
+        return "PENDING" if found is None else STATES[found[0]]
+
+    status = state
+
+    def ready(self) -> bool:
+        """Return whether the message has ended."""
+        return self.state in READY
+
+    def successful(self) -> bool:
+        """Return whether the actor has succeeded."""
+        return self.state == "SUCCESS"
+
+    def failed(self) -> bool:
+        """Return whether the actor has failed for good."""
+        return self.state == "FAILURE"
 
     def get(self, timeout: float | None = None) -> Any:
         """Wait for the result, for at most `timeout` seconds, ten by default.
@@ -30,13 +70,18 @@ class AsyncResult:
         milliseconds = None if timeout is None else round(timeout * 1000)
         return self.message.get_result(backend=self._broker.get_results_backend(), block=True, timeout=milliseconds)
 
-    def revoke(self) -> None:
-        """Cancel the message; an actor that runs is interrupted by Abort, as by `terminate=True` of Celery."""
-        self._broker.abort(self.message)
+    def revoke(self, *, terminate: bool = False) -> None:
+        """Cancel the message; an actor that runs continues, and is not retried.
+
+        With `terminate` it is interrupted by Abort. A message that has ended stays as it is. Needs a broker that reads
+        by the API.
+        """
+        with suppress(EndedError):
+            self._broker.cancel(self.message, if_running="abort" if terminate else "request")
 
 
 class CeleryActor(Actor[..., Any]):
-    """Actor with Celery's `delay`, `apply_async`, `s` and `si`.
+    """Actor with Celery's `delay`, `apply_async`, `AsyncResult`, `s` and `si`.
 
     Example:
         @dramatiq.actor(actor_class=CeleryActor, store_results=True)
@@ -80,6 +125,10 @@ class CeleryActor(Actor[..., Any]):
         wait = countdown if countdown is not None else eta
         self.broker.enqueue(message, delay=None if wait is None else max(0, _milliseconds_until(wait)))
         return AsyncResult(self, message)
+
+    def AsyncResult(self, task_id: str) -> AsyncResult:  # noqa: N802 - Celery's name
+        """Return the result of a message by its id."""
+        return AsyncResult(self, self.message().copy(message_id=task_id))
 
     def s(self, *args: Any, **kwargs: Any) -> "Message[Any]":
         """Return a message for a pipeline (`|`) or a group; it gets the result of the stage before."""

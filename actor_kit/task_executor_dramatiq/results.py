@@ -53,7 +53,7 @@ class ExecutionsBackend(ResultBackend):
         until, pause = time.monotonic() + patience, MIN_POLL_SECONDS
         while True:
             left = max(0.0, until - time.monotonic())
-            found = self._read(message, min(left, MAX_WAIT_SECONDS))
+            found = self.read(message, min(left, MAX_WAIT_SECONDS))
             if found is not None and found[0] in FINAL:
                 return self._result(message, *found)
             if not block:
@@ -63,7 +63,7 @@ class ExecutionsBackend(ResultBackend):
             time.sleep(pause)
             pause = min(2 * pause, MAX_POLL_SECONDS)
 
-    def _read(self, message: Any, wait_seconds: float) -> tuple[str, Any, Any] | None:
+    def read(self, message: Any, wait_seconds: float = 0.0) -> tuple[str, Any, Any] | None:
         """Return status, output and error of the execution of a message; None if there is none yet."""
         endpoint, reader = endpoint_name(message.actor_name), self._broker.reader
         if not isinstance(reader, HttpSender):

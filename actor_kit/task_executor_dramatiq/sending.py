@@ -30,6 +30,10 @@ class UnknownActorError(SendError):
     """No process has registered the actor yet."""
 
 
+class EndedError(SendError):
+    """The message has ended, so it cannot be cancelled."""
+
+
 class HttpSender:
     """Sends by `POST /jobs`; a connection for each thread."""
 
@@ -192,6 +196,9 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
     return found
 
 
+_KINDS = {"ENDPOINT_NOT_FOUND": UnknownActorError, "EXECUTION_NOT_CANCELLABLE": EndedError}
+
+
 def _refusal(code: Any, message: Any) -> SendError:
-    kind = UnknownActorError if code == "ENDPOINT_NOT_FOUND" else SendError
+    kind = _KINDS.get(code, SendError)
     return kind(f"{code}: {message}")

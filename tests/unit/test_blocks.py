@@ -27,7 +27,11 @@ BLOCKS = {
     "how-to/bulk.md": [STACK],
     "how-to/callbacks.md": [STACK, "tests/unit/features/callbacks/test_callbacks_page.py"],
     "how-to/canvas.md": ["tests/integration/caller/test_workflows_page.py"] * 7,
-    "how-to/celery.md": [STACK],
+    "how-to/celery.md": [
+        "an app of Celery, before its move",
+        *["tests/acceptance/actors/test_celery_page.py"] * 2,
+        STACK,
+    ],
     "how-to/console.md": ["tests/integration/cli/test_console_link.py"],
     "how-to/docker.md": [PAGES] * 3,
     "how-to/extend.md": ["tests/integration/test_extend_page.py"] * 12,
