@@ -13,22 +13,25 @@ from app.features.rollups.delivery_history import ALL, DeliveryCounts
 from app.features.rollups.rollup_slots import HOUR_S, MINUTE_S, SHORT_S, floored
 from app.features.rollups.rollup_statements import FIGURES
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema.rollup_bounds import STEPS_S
 
 PARTS = 12
 # Longer slots for longer windows: each endpoint has some 200 rows in them at most.
 _LONGEST = ((30 * 60, SHORT_S), (6 * 3600, MINUTE_S))
+MAX_PIECES = PARTS + len(STEPS_S) - 1
+# An index range for each piece, written out: in a join with the list of the pieces, the planner of PostgreSQL does not
+# know how few rows each of them has, and reads the whole table.
+_OF_PIECE = """
+      SELECT CAST(:part_{number} AS BIGINT) AS part, r.* FROM delivery_rollups AS r
+       WHERE r.step_s = CAST(:step_{number} AS BIGINT) AND r.slot >= CAST(:since_{number} AS TIMESTAMPTZ)
+         AND r.slot < CAST(:until_{number} AS TIMESTAMPTZ)"""
 OF_ENDPOINTS = statement(
     "rollups.of_endpoints",
-    """
-    SELECT r.endpoint, p.part, {figures}
-      FROM unnest(CAST(:parts AS BIGINT[]), CAST(:steps AS BIGINT[]), CAST(:starts AS TIMESTAMPTZ[]),
-                  CAST(:ends AS TIMESTAMPTZ[])) AS p (part, step_s, since, until)
-      JOIN delivery_rollups AS r ON r.step_s = p.step_s AND r.slot >= p.since AND r.slot < p.until
-     GROUP BY r.endpoint, p.part
-    """,
-    figures=", ".join(f"CAST(sum(r.{name}) AS BIGINT) AS {name}" for name in FIGURES),
+    "SELECT endpoint, part, {figures} FROM ({pieces}) AS found GROUP BY endpoint, part",
+    figures=", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in FIGURES),
+    pieces=" UNION ALL".join(_OF_PIECE.format(number=number) for number in range(MAX_PIECES)),
 )
 
 
@@ -39,6 +42,10 @@ class Piece(NamedTuple):
     step_s: int
     since: datetime
     until: datetime
+
+
+_NAMES = ("part", "step", "since", "until")
+_NO_PIECE = Piece(0, 0, EPOCH, EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +89,9 @@ def of_endpoints(database: Database, window: timedelta) -> Window:
     covered = pieces(marks.now - window, marks.now, marks.reached)
     if not covered:
         return Window(marks.now - window, marks.now, {})
-    columns = zip(*covered, strict=True)
-    params = dict(zip(("parts", "steps", "starts", "ends"), map(list, columns), strict=True))
+    params = dict[str, object]()
+    for number, piece in enumerate([*covered, *[_NO_PIECE] * (MAX_PIECES - len(covered))]):
+        params |= {f"{name}_{number}": value for name, value in zip(_NAMES, piece, strict=True)}
     found = defaultdict[str, list[Row[Any]]](list)
     for row in database.fetch(OF_ENDPOINTS, params):
         found[row.endpoint].append(row)
