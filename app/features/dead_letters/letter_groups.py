@@ -20,7 +20,7 @@ MAX_LOOKED_AT = 10_000
 MAX_GROUPS = 200
 EXAMPLES = 3
 SECONDS = 0.25
-STRIDE = 1000
+STRIDE = 5_000  # letters of a read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ MAX_COUNTED = 10_000  # rows that a preview reads
 SAMPLE = 10
 MAX_RATE = 10_000  # per second
 AT_ONCE = 500  # rows per transaction
+READ_AT_ONCE = 2_500  # rows per read of a preview
 
 Q = TypeVar("Q")
 T = TypeVar("T")
@@ -145,7 +146,7 @@ class BulkPreview(Generic[T]):
 
 
 def preview(
-    database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q, *, at_once: int = AT_ONCE, most: int = MAX_COUNTED
+    database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q, *, at_once: int = READ_AT_ONCE, most: int = MAX_COUNTED
 ) -> BulkPreview[T]:
     """Preview a bulk job with a filter, without changes.
 
