@@ -192,14 +192,19 @@ class Uses:
 def of_endpoint(database: Database, name: str) -> Uses:
     """Count the uses of a live endpoint; raises EndpointNotFoundError."""
     versions.get(database, name)
+    by_version = database.fetch(WAITING_BY_VERSION, {"name": name})
+    return Uses(name, uses_of_endpoint(database, name), [WaitingVersion(row.version, row.n) for row in by_version])
+
+
+def uses_of_endpoint(database: Database, name: str) -> list[Use]:
+    """Count the uses of an endpoint that the caller has read."""
     rows = [row for part in (DEFINITIONS, WORK) for row in database.fetch(part, {"name": name})]
     found = list(_uses(rows, OF_ENDPOINT_KINDS))
     rules = [row for row in database.fetch(RULES) if row.pattern is None or matches(row.pattern, name)]
     found[OF_ENDPOINT_KINDS.index(UseKind.RULE)] = _use(
         UseKind.RULE, len(rules), [UseExample(row.name, row.pattern) for row in rules[:MAX_EXAMPLES]]
     )
-    by_version = database.fetch(WAITING_BY_VERSION, {"name": name})
-    return Uses(name, found, [WaitingVersion(row.version, row.n) for row in by_version])
+    return found
 
 
 def of_value(database: Database, table: NamedTable, name: str) -> Uses:

@@ -1,6 +1,7 @@
 """Activity: the latest events, and for administrators the audit log."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -10,6 +11,7 @@ from app.console.http.list_pages import shown_page
 from app.console.views.event_lines import event_line
 from app.features.events import store as events_store
 from app.features.events.event import GROUPS, Event, EventFilter, EventKind, EventPosition
+from app.features.events.store import PAGE, ReadEvents
 from app.kernel import audit
 from app.kernel.audit import AuditAction, AuditFilter, ResourceType
 from app.kernel.db import Database
@@ -17,7 +19,7 @@ from app.queue.reading.horizon import horizon
 from app.web.services import services
 
 MAX_SHOWN = 100
-MAX_PAGES = 4  # of events of one window
+MAX_PAGES = 4  # full pages of events that are read, for all windows together
 WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (2, 20, 200, 2_000, 20_000, 200_000))
 _ROUTINE = frozenset({EventKind.EXECUTION_SUCCEEDED, EventKind.JOB_CREATED, EventKind.JOB_ENDED})
 
@@ -51,32 +53,31 @@ def events() -> Values:
 def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Event], timedelta, bool]:
     """Return the latest events, the time that they cover, and whether earlier events were few enough to be read.
 
-    The time is the shortest window with enough events.
+    The time is the shortest window with enough events. Each window reads only the time before the last window.
     """
-    database = services().database
+    database, found, covered, pages = services().database, list[Event](), timedelta(0), MAX_PAGES
     until = horizon(database)
-    found, covered = list[Event](), timedelta(0)
     for window in WINDOWS:
-        read = _all_behind(database, EventPosition(until - window), until, wanted.groups)
+        read = _all_between(database, until - window, until - covered, wanted.groups, pages)
         if read is None:
             return found[::-1][:MAX_SHOWN], covered, False
-        found = [event for event in read if wanted.wants(event) and event.kind not in without]
-        covered = window
+        found = [each for each in read.events if wanted.wants(each) and each.kind not in without] + found
+        covered, pages = window, pages - len(read.events) // PAGE
         if len(found) >= MAX_SHOWN:
             break
     return found[::-1][:MAX_SHOWN], covered, True
 
 
-def _all_behind(
-    database: Database, after: EventPosition, until: datetime, groups: Collection[str]
-) -> list[Event] | None:
-    """Read all events of a window; None if they fill more than MAX_PAGES, whose last ones are not the newest."""
-    found = list[Event]()
-    for _ in range(MAX_PAGES):
+def _all_between(
+    database: Database, since: datetime, until: datetime, groups: Collection[str], pages: int
+) -> ReadEvents | None:
+    """Read all events of a time; None if they fill more pages, whose last ones are not the newest."""
+    found, after = list[Event](), EventPosition(since)
+    for _ in range(pages):
         read = events_store.read(database, after, until, groups)
         found += read.events
         if read.is_end:
-            return found
+            return replace(read, events=found)
         after = read.up_to
     return None
 

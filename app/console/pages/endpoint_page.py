@@ -16,6 +16,7 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form, query
 from app.console.http.page_rendering import to
+from app.console.http.request_values import once_a_request
 from app.console.pages.history_page import chart_values
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views.difference import differences
@@ -43,7 +44,7 @@ def show(name: str) -> Values:
     """Read the endpoint; raises EndpointNotFoundError."""
     return {
         "title": name,
-        "endpoint": versions.get(services().database, name),
+        "endpoint": _endpoint(name),
         "ranges": PERIODS,
         "last": chosen_period(),
     }
@@ -58,8 +59,8 @@ def now_(name: str) -> Values:
 def flow(name: str) -> Values:
     """Read the state of the limits, and the breakers that are not closed."""
     return {
-        "endpoint": versions.get(services().database, name),
-        "limits": limits_api.limits({}, name),
+        "endpoint": _endpoint(name),
+        "limits": limits_api.state_of_limits(_endpoint(name)),
         "breakers": breakers.of_endpoint(services().database, name),
         "shown_json": shown_json,
     }
@@ -85,7 +86,11 @@ def versions_(name: str) -> Values:
 
 @page.region("uses", reads="GET /endpoints/<name>/uses", live="catalog")
 def uses_(name: str) -> Values:
-    return {"uses": [each for each in uses.of_endpoint(services().database, name).uses if each.count]}
+    return {"uses": [each for each in uses.uses_of_endpoint(services().database, _endpoint(name).name) if each.count]}
+
+
+def _endpoint(name: str) -> Endpoint:
+    return once_a_request("endpoint", lambda: versions.get(services().database, name))
 
 
 @edit_page.show

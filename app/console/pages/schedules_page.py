@@ -1,5 +1,6 @@
 """Schedules: a day of all schedules as a picture, overdue schedules first, and paused schedules."""
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.schedule.name or self.schedule.job_id
+        return name_of(self.schedule)
 
 
 @page.show
@@ -63,14 +64,15 @@ def day() -> Values:
     shown, wanted = shown_day(), schedule_filter(query())
     schedules, is_complete = active_schedules(services().database, wanted)
     found = day_of(schedules, shown, is_complete=is_complete)
-    rows = _sorted([_row(each) for each in found.schedules])
+    grace = timedelta(seconds=services().settings.misfire_grace_seconds)
+    late = {each.schedule.job_id: overdue_by(each.schedule.next_run_at, now(), grace) for each in found.schedules}
     at = shown.minute(now())
     return {
         "day": shown,
         "found": found,
-        "rows": rows[:ROWS],
-        "more": max(0, len(rows) - ROWS),
-        "overdue": sum(row.late is not None for row in rows),
+        "rows": [_row(each, late[each.schedule.job_id]) for each in _sorted(found.schedules, late)[:ROWS]],
+        "more": max(0, len(found.schedules) - ROWS),
+        "overdue": sum(each is not None for each in late.values()),
         "bars": bars_of(shown, found.by_minute),
         "hours": hours_of(shown),
         "height": BAR_HEIGHT,
@@ -91,31 +93,34 @@ def paused() -> Values:
     return {"jobs": jobs, "is_more": found.next is not None}
 
 
-def _row(each: DaySchedule) -> Row:
+def _row(each: DaySchedule, late: timedelta | None) -> Row:
     schedule = each.schedule
-    grace = timedelta(seconds=services().settings.misfire_grace_seconds)
     return Row(
         schedule,
         strip_of(each.starts.minutes),
         each.starts.starts,
         rule_of(schedule.timetable),
         words_of(schedule.timetable),
-        overdue_by(schedule.next_run_at, now(), grace),
+        late,
     )
 
 
-def _sorted(rows: list[Row]) -> list[Row]:
+def _sorted(schedules: Sequence[DaySchedule], late: Mapping[str, timedelta | None]) -> list[DaySchedule]:
     """Sort as the address asks for, overdue schedules first in any case."""
     wanted = query().choice("sort", SORTS, SORTS[0])
 
-    def place(row: Row) -> Any:
+    def place(each: DaySchedule) -> Any:
         if wanted == "name":
-            return row.name.lower()
+            return name_of(each.schedule).lower()
         if wanted == "starts":
-            return -row.starts
-        return row.schedule.next_run_at or now() + timedelta(days=36_500)
+            return -each.starts.starts
+        return each.schedule.next_run_at or now() + timedelta(days=36_500)
 
-    return sorted(rows, key=lambda row: (row.late is None, place(row), row.schedule.job_id))
+    return sorted(schedules, key=lambda each: (late[each.schedule.job_id] is None, place(each), each.schedule.job_id))
+
+
+def name_of(schedule: ActiveSchedule) -> str:
+    return schedule.name or schedule.job_id
 
 
 def _busiest(found: ScheduleDay) -> list[Values]:

@@ -60,11 +60,14 @@ class LimitsStateSchema(Schema):
 )
 def limits(query: dict[str, Any], name: str) -> dict[str, Any]:
     """Get the running and waiting executions of a limited endpoint, and the number that may start."""
-    database, key = services().database, stored_key(query["key"]) if "key" in query else ""
-    endpoint = versions.get(database, name)
-    found = readable_limits(endpoint.limits, name)
-    limiters = limiters_of(found, name, key, most_ahead=1) if found else ()
-    states = [_state(read_limiter(database, limiter), endpoint) for limiter in limiters]
+    return state_of_limits(versions.get(services().database, name), stored_key(query["key"]) if "key" in query else "")
+
+
+def state_of_limits(endpoint: Endpoint, key: str = "") -> dict[str, Any]:
+    """Read the state of the limits of an endpoint, and of a stored key."""
+    found = readable_limits(endpoint.limits, endpoint.name)
+    limiters = limiters_of(found, endpoint.name, key, most_ahead=1) if found else ()
+    states = [_state(read_limiter(services().database, limiter), endpoint) for limiter in limiters]
     return {"paused_at": endpoint.paused_at, "gates": states}
 
 

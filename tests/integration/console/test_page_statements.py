@@ -1,57 +1,70 @@
 """Statements of a page: few, whatever it shows, so that an open console costs the database little."""
 
+from collections.abc import Mapping
+
 import pytest
 from flask import Flask
 
+from app.console.pages import PAGES
+from app.features.control import shared_figures
+from app.features.control.fresh_reading import FreshReading
 from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from benchmarks.console_addresses import addresses
+from benchmarks.statement_costs import is_setting
+from tests.console_story import Story
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
-from tests.integration.registered import created, cron, one_shot, register, register_all
+from tests.integration.registered import created, cron, register, register_all
 from tests.integration.statements import Statements
 
 MAX_STATEMENTS = 12
-PATHS = [
-    "/console/workflows",
-    "/console/workflows/{workflow}",
-    "/console/workflows/{workflow}/retry",
-    "/console/catalogue",
-    "/console/catalogue/configs/config",
-    "/console/catalogue/routes?endpoint=target",
-    "/console/notifications",
-    "/console/notifications/fails",
-    "/console/activity",
-    "/console/activity/audit",
-    "/console/at/now",
-    "/console/keys",
-    "/console/search?q=target",
-]
+NODES = 10
 
 
 @pytest.fixture
-def workflow(api: Api) -> str:
-    """A workflow, beside jobs of all kinds, definitions and five notification rules."""
+def places(api: Api, database: Database) -> dict[str, str]:
+    """Things of all kinds: executions in all states, letters, a workflow, definitions and five notification rules."""
+    story = Story(database)
     register_all(api)
     register(api, "chat")
+    limits = {"max_in_flight": 5, "rate": {"count": 1, "per": "1h"}}
+    assert api.send("PATCH", "/endpoints/target", json={"limits": limits}).status_code == 200
     for number in range(5):
-        name = f"fails-{number}" if number else "fails"
-        rule = {"name": name, "events": ["execution.failed"], "channels": ["chat"], "all": True}
+        rule = {"name": f"fails-{number}", "events": ["execution.failed"], "channels": ["chat"], "all": True}
         assert api.post("/notification-rules", rule).status_code == 201
-        created(api, one_shot(f"k-{number}"))
-    created(api, cron())
     nodes = [
         {"name": "a", "endpoint": "chat"},
-        *({"name": f"n{n}", "endpoint": "chat", "after": ["a"]} for n in range(9)),
+        *({"name": f"n{n}", "endpoint": "chat", "after": ["a"]} for n in range(NODES - 1)),
     ]
-    found: str = api.post("/workflows", {"name": "w", "nodes": nodes}).json["workflow_id"]
-    return found
+    return {
+        "endpoint": "target",
+        "name": "target",
+        "notification_rule.name": "fails-0",
+        "notification_edit.name": "fails-0",
+        "catalogue_one.name": "config",
+        "kind": "configs",
+        "execution_id": story.failed,
+        "letter_id": story.letter,
+        "job_id": created(api, cron(input={"user_id": "u_1"}))["job_id"],
+        "workflow_id": api.post("/workflows", {"name": "w", "nodes": nodes}).json["workflow_id"],
+        "instant": "now",
+    }
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_page_runs_few_statements(app: Flask, workflow: str, statements: Statements, path: str) -> None:
+def test_each_page_runs_few_statements(
+    app: Flask, places: Mapping[str, str], statements: Statements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the figures that all viewers of a process share for some seconds."""
+    app.extensions.pop(shared_figures.EXTENSION, None)
+    monkeypatch.setattr(shared_figures, "FreshReading", lambda read: FreshReading(read, 3600))
     admin = Visitor(app, Scope.ADMIN)
-    admin.get("/console")  # remembers the session and the key
-    statements.clear()
-    admin.get(path.format(workflow=workflow))
-    # A setting before a chunk of a list reads nothing.
-    read = [statement for statement in statements.texts if not statement.startswith("SELECT set_config")]
-    assert len(read) <= MAX_STATEMENTS, read
+    read = dict[str, list[str]]()
+    for page in PAGES:
+        for address in addresses(places, page.name):
+            assert "This part cannot be shown" not in admin.get(address), address
+            statements.clear()
+            admin.get(address)
+            read[address] = [each for each in statements.texts if not is_setting(each)]
+    app.extensions.pop(shared_figures.EXTENSION)
+    assert {address: texts for address, texts in read.items() if len(texts) > MAX_STATEMENTS} == {}
