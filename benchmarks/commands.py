@@ -10,7 +10,20 @@ from pathlib import Path
 
 from benchmarks import environment, machine
 from benchmarks.contenders import peer, variants
-from benchmarks.measures import create, drain, flight, latency, lists, prune, search, sizes, soak, transports, workflows
+from benchmarks.measures import (
+    create,
+    drain,
+    flight,
+    latency,
+    lists,
+    pages,
+    prune,
+    search,
+    sizes,
+    soak,
+    transports,
+    workflows,
+)
 from benchmarks.measures.flow.parts import parts as flow
 from benchmarks.measures.flow.sizes import SIZES
 from benchmarks.report import markdown, published
@@ -121,6 +134,11 @@ def _history(run: Run, options: Options) -> None:
         _take(run, parts, options)
 
 
+def _pages(run: Run, options: Options) -> None:
+    with _running(options) as system, variants.long_history(system, options.finished, options.future) as old:
+        pages.measure(run, old.stack.database_url, options.rounds)
+
+
 def _flow(run: Run, options: Options) -> None:
     with _running(options, "pgqueuer") as system:
         _take(run, flow(run, system, options), options)
@@ -196,6 +214,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "create": (_create, "create jobs through the API, beside bare Flask"),
     "latency": (_latency, "time from acceptance to the receiver, and lateness; peers and harder cases of ours"),
     "history": (_history, "drain, create, latency, lists and prune over a long history, beside a small database"),
+    "pages": (_pages, "pages of the console over a long history: time, statements, rows and blocks"),
     "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
     "workflows": (_workflows, "fan-out, fan-in, chains and a killed worker, beside Celery and DBOS"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),

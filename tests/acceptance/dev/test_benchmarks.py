@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from app.console.pages import PAGES
 from benchmarks import environment
 from benchmarks.contenders import peer
 from benchmarks.measures import create, drain, flight, latency, prune, sizes, workflows
@@ -96,6 +97,13 @@ def check_history(report: Report) -> None:
     assert int(counted[1]) >= tried
 
 
+def check_pages(report: Report) -> None:
+    """Each page of the console and its regions are measured."""
+    measured = re.findall(r"^\| (?:! )?(/console[^ ]*) ", report.output, re.M)
+    assert {"/console", "/console/keys", "/console?region=figures"} <= {*measured}
+    assert len(measured) >= 2 * len(PAGES)
+
+
 def check_flow(report: Report) -> None:
     isolated = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
     assert report.is_complete(*isolated, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE)
@@ -127,6 +135,7 @@ CHECKS: dict[str, Callable[[Report], None]] = {
     "sizes": check_sizes,
     "workflows": check_workflows,
     "history": check_history,
+    "pages": check_pages,
     "flow": check_flow,
 }
 
