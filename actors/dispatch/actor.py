@@ -41,14 +41,16 @@ class ActorDispatcher(Dispatcher):
             raise NotSentError(reason, NO_WORKER_DEFERRAL_MS, is_noted=False)
         endpoint = endpoint_name(spec["actor"])
         session = await self._session_for(endpoint, identity)
-        hand = Hand(session, HandKey(identity.execution_id, identity.attempt), spec["queue"])
+        # The present queue of the actor: the process consumes no other, and the job may have an earlier version.
+        queue = session.places.endpoints[endpoint]
+        hand = Hand(session, HandKey(identity.execution_id, identity.attempt), queue)
         processes = self._server.service.processes
         session.take(hand)
         processes.assigned[endpoint] += 1
         try:
             if not identity.permission.may_send():
                 raise NotSentError("its claim is no longer held, or it is too late")
-            session.send(FrameKind.MESSAGE, **_message(spec, identity))
+            session.send(FrameKind.MESSAGE, **_message(spec, identity, queue))
             return await self._outcome(hand, spec, identity)
         finally:
             session.leave(hand)
@@ -151,12 +153,12 @@ def _freest(sessions: Any, endpoint: str) -> Session | None:
     return max(open_, key=lambda each: each.places.free(endpoint), default=None)
 
 
-def _message(spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+def _message(spec: Mapping[str, Any], identity: Identity, queue: str) -> dict[str, Any]:
     return {
         "execution": identity.execution_id,
         "attempt": identity.attempt,
         "actor": spec["actor"],
-        "queue": spec["queue"],
+        "queue": queue,
         "input": spec["arguments"],
         "last_error": {name: identity.history.last_error.get(name) for name in ("options", "traceback")},
         "timestamp": round(identity.scheduled_at.timestamp() * 1000),

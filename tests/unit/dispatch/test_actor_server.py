@@ -192,3 +192,35 @@ def test_process_is_recorded_with_its_actors_and_when_it_leaves(sockets: Path, m
     here, gone = registrations.records
     assert here == ActorProcess(session_id="s", host="app-1?", pid=4711, threads=3, endpoints=("a",), is_connected=True)
     assert (gone.session_id, gone.is_connected) == ("s", False)
+
+
+def test_message_of_an_earlier_version_goes_to_the_present_queue_of_its_actor(sockets: Path) -> None:
+    registrations = Registrations()
+    registrations.may_end.set()
+    service = service_of(sockets, registrations)
+    spec = {"actor": "mail", "queue": "earlier", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}
+
+    async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
+        await asyncio.to_thread(eventually, path_of(service).is_socket)
+        reader, writer = await asyncio.open_unix_connection(path_of(service))
+        actors = [{"name": "mail", "queue": "present"}]
+        room = encode(FrameKind.ROOM, queue="present", places=1)
+        writer.write(encode(FrameKind.HELLO, protocol=1, session="s", actors=actors) + room)
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        sending = asyncio.ensure_future(dispatcher.send(spec, identity()))
+        message = await next_frame(reader)
+        assert (message["kind"], message["queue"]) == ("MESSAGE", "present")
+        places = service.processes.serving("mail")[0]
+        assert places.free("mail") == 0
+        named = {"execution": message["execution"], "attempt": message["attempt"]}
+        writer.write(encode(FrameKind.DONE, **named, result=1))
+        assert await sending == {"body": 1}
+        await dispatcher.close()
+        writer.close()
+        await writer.wait_closed()
+
+    async def opened() -> None:
+        with Opening(actor_dispatch.ActorDispatcher).network() as network:
+            await main(actor_dispatch.ActorDispatcher(replace(network, actors=service)))
+
+    asyncio.run(opened())
