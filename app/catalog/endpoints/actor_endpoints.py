@@ -4,7 +4,6 @@ A changed option makes a new version, as a request does; equal options change no
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -109,10 +108,7 @@ def _register(
         _create(database, name, spec, options)
     else:
         before = known.spec if isinstance(known.spec, dict) else {}
-        if known.endpoint_type != EndpointType.ACTOR or before.get("actor") != actor:
-            raise ConflictError(
-                f"The endpoint {name!r} exists and is not the actor {actor!r}. Give the actor another `actor_name`."
-            )
+        _check_is_actor(name, actor, known.endpoint_type, before)
         if schedules is not None and (old := _schedule_of(before)) is not None and old != _schedule_of(spec):
             schedules.end(name, *old)
         # A field that a request has added stays.
@@ -121,6 +117,13 @@ def _register(
             _replace(database, name, spec)
     if schedules is not None and (schedule := _schedule_of(spec)) is not None:
         schedules.keep(name, *schedule)
+
+
+def _check_is_actor(name: str, actor: str, endpoint_type: str, spec: Mapping[str, Any]) -> None:
+    if endpoint_type != EndpointType.ACTOR or spec.get("actor") != actor:
+        raise ConflictError(
+            f"The endpoint {name!r} exists and is not the actor {actor!r}. Give the actor another `actor_name`."
+        )
 
 
 def _schedule_of(spec: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -135,9 +138,11 @@ def _create(database: Database, name: str, spec: Mapping[str, Any], options: Map
     priority = options.get("priority")
     flow = {"priority": min(max(priority, 0), MAX_PRIORITY)} if isinstance(priority, int) else {}
     change = AuditedChange(REGISTRAR)
-    # A ConflictError: another process has registered it concurrently.
-    with suppress(ConflictError):
+    try:
         versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=MAX_TIMEOUT_MS)
+    except ConflictError:  # another process has registered it concurrently, or a request has taken the name
+        found = versions.get(database, name)
+        _check_is_actor(name, spec["actor"], found.type, found.spec)
 
 
 def _replace(database: Database, name: str, spec: Mapping[str, Any]) -> None:

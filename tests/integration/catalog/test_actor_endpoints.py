@@ -102,3 +102,19 @@ def test_invalid_cron_refuses_its_actor(database: Database) -> None:
     schedules = ActorSchedules(database, Placing(1, 5_000))
     found = register(database, [{"name": "report", "options": {"cron": "gibberish"}}], schedules)
     assert "gibberish" in found.refused["report"]
+
+
+def test_name_that_a_request_takes_during_a_registration_refuses_the_actor(api: Api, database: Database) -> None:
+    class Taking:
+        """Schedules at whose first call a request takes the name of the next actor."""
+
+        def end(self, endpoint: str, cron: str, timezone: str) -> None:
+            raise AssertionError
+
+        def keep(self, endpoint: str, cron: str, timezone: str) -> None:
+            spec = {"url": "http://127.0.0.1:9/", "method": "POST"}
+            assert api.post("/endpoints", {"name": "send-mail", "type": "HTTP", "spec": spec}).status_code == 201
+
+    found = register(database, [{"name": "first", "options": {"cron": "0 9 * * *"}}, ACTOR], Taking())
+    assert found.endpoints == {"first": "first"}
+    assert "another `actor_name`" in found.refused["send_mail"]
