@@ -111,9 +111,7 @@ def _register(
         _check_is_actor(name, actor, known.endpoint_type, before)
         if schedules is not None and (old := _schedule_of(before)) is not None and old != _schedule_of(spec):
             schedules.end(name, *old)
-        # A field that a request has added stays.
-        spec = {option: value for option, value in before.items() if option not in OPTIONS} | spec
-        if spec != before:
+        if _with_fields_of_requests(before, spec) != before:
             _replace(database, name, spec)
     if schedules is not None and (schedule := _schedule_of(spec)) is not None:
         schedules.keep(name, *schedule)
@@ -145,14 +143,19 @@ def _create(database: Database, name: str, spec: Mapping[str, Any], options: Map
         _check_is_actor(name, spec["actor"], found.type, found.spec)
 
 
+def _with_fields_of_requests(before: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec with the fields that requests have added to the spec before."""
+    return {option: value for option, value in before.items() if option not in OPTIONS} | dict(spec)
+
+
 def _replace(database: Database, name: str, spec: Mapping[str, Any]) -> None:
-    """Make a new version; everything beside the spec stays, since requests change it."""
+    """Make a new version; everything that requests change stays, as it is now."""
     endpoint = versions.get(database, name)
     definition = EndpointDefinition(
         type=EndpointType.ACTOR,
         payload_spec=endpoint.payload_spec,
         config=endpoint.config,
-        spec=spec,
+        spec=_with_fields_of_requests(endpoint.spec, spec),
         retry_policy=endpoint.retry_policy,
         keep_response=endpoint.keep_response,
         callbacks=endpoint.callbacks,

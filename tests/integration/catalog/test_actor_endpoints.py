@@ -118,3 +118,21 @@ def test_name_that_a_request_takes_during_a_registration_refuses_the_actor(api: 
     found = register(database, [{"name": "first", "options": {"cron": "0 9 * * *"}}, ACTOR], Taking())
     assert found.endpoints == {"first": "first"}
     assert "another `actor_name`" in found.refused["send_mail"]
+
+
+def test_field_that_a_request_adds_during_a_registration_stays(api: Api, database: Database) -> None:
+    register(database, [ACTOR])
+    changed = {"type": "ACTOR", "spec": {"actor": "send_mail", "arguments": {"to": "{{input.user}}"}}}
+
+    class Changing:
+        """Schedules at whose first call a request changes the endpoint of the next actor."""
+
+        def end(self, endpoint: str, cron: str, timezone: str) -> None:
+            raise AssertionError
+
+        def keep(self, endpoint: str, cron: str, timezone: str) -> None:
+            assert api.send("PUT", "/endpoints/send-mail", json=changed).status_code == 200
+
+    register(database, [{"name": "first", "options": {"cron": "0 9 * * *"}}, {**ACTOR, "queue": "other"}], Changing())
+    spec = versions.get(database, "send-mail").spec
+    assert (spec["queue"], spec["arguments"]) == ("other", {"to": "{{input.user}}"})
