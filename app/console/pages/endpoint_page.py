@@ -21,6 +21,7 @@ from app.console.pages.history_page import chart_values
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views.difference import differences
 from app.console.views.json_text import parsed_json, shown_json
+from app.console.views.reach import reach
 from app.features.breakers import store as breakers
 from app.features.limits import api as limits_api
 from app.kernel.db.paging import PageRequest
@@ -47,6 +48,7 @@ def show(name: str) -> Values:
         "endpoint": _endpoint(name),
         "ranges": PERIODS,
         "last": chosen_period(),
+        "reach": reach(_uses(name)),
     }
 
 
@@ -86,7 +88,11 @@ def versions_(name: str) -> Values:
 
 @page.region("uses", reads="GET /endpoints/<name>/uses", live="catalog")
 def uses_(name: str) -> Values:
-    return {"uses": [each for each in uses.uses_of_endpoint(services().database, _endpoint(name).name) if each.count]}
+    return {"uses": [each for each in _uses(_endpoint(name).name) if each.count]}
+
+
+def _uses(name: str) -> list[uses.Use]:
+    return once_a_request("uses", lambda: uses.uses_of_endpoint(services().database, name))
 
 
 def _endpoint(name: str) -> Endpoint:
@@ -107,6 +113,7 @@ def _shown(endpoint: Endpoint, given: Mapping[str, str], etag: str, faults: Sequ
         "given": given,
         "faults": faults,
         "etag": etag,
+        "reach": reach(_uses(endpoint.name)),
     }
 
 

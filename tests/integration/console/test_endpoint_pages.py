@@ -141,3 +141,11 @@ def test_breaker_is_closed(app: Flask, database: Database) -> None:
 
 def test_processes_show_the_missing_scheduler(app: Flask, database: Database) -> None:
     assert "python -m app.scheduler" in Visitor(app, Scope.READ).get(PROCESSES)
+
+
+def test_reach_is_shown_before_a_pause_and_a_change_of_limits(app: Flask, database: Database, endpoint: str) -> None:
+    visitor = Visitor(app, Scope.ADMIN)
+    assert "Nothing uses the endpoint" in visitor.get(f"{ONE}/flow")
+    rows.add_executions(database, 3, endpoint=endpoint)
+    assert "Saving reaches 3 waiting executions." in visitor.get(f"{ONE}/flow")
+    assert "The pause reaches 3 waiting executions." in visitor.get(ONE)
