@@ -103,20 +103,22 @@ licences: $(STAMP) $(TOOLS)/.installed  ## write docs/reference/licences.md, the
 	  $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --packages $(LOCKED)) > docs/reference/licences.new
 	@mv docs/reference/licences.new docs/reference/licences.md
 
-sbom: $(TOOLS)/.installed  ## write dist/*.cdx.json (CycloneDX): dependencies of service, client and receiver, with hashes
+sbom: $(TOOLS)/.installed  ## write dist/*.cdx.json (CycloneDX): dependencies of all distributions, with hashes
 	@mkdir -p dist
 	@bom() { $(TOOLS)/bin/cyclonedx-py requirements --pyproject $$1/pyproject.toml --output-reproducible --validate \
 	    -o dist/$$2.cdx.json $$3; }; \
 	lock() { $(TOOLS)/bin/$(COMPILE) --python-version 3.11 $$2 $$1/pyproject.toml -o $$locked/$$1; }; \
 	set -e; locked=$$(mktemp -d); trap "rm -rf $$locked" EXIT; \
-	lock client "--extra async"; lock receiver --all-extras; bom . task-executor requirements.lock; \
-	for part in client receiver; do bom $$part task-executor-$$part $$locked/$$part; done
+	lock client "--extra async"; lock receiver --all-extras; lock actor_kit "--extra postgresql"; \
+	bom . task-executor requirements.lock; \
+	for part in client receiver; do bom $$part task-executor-$$part $$locked/$$part; done; \
+	bom actor_kit task-executor-dramatiq $$locked/actor_kit
 
 # From the last commit: setuptools would also take what earlier builds left beside the sources.
-dist: $(TOOLS)/.installed  ## build wheels and sdists of service, client and receiver in dist/, with SBOMs and hashes
+dist: $(TOOLS)/.installed  ## build wheels and sdists of all distributions in dist/, with SBOMs and hashes
 	@rm -rf dist
 	@set -e; source=$$(mktemp -d); trap "rm -rf $$source" EXIT; git archive HEAD | tar -x -C $$source; \
-	for part in . client receiver; do \
+	for part in . client receiver actor_kit; do \
 	  SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(TOOLS)/bin/python -m build --outdir dist $$source/$$part \
 	    > $$source/log 2>&1 || { cat $$source/log; exit 1; }; \
 	done
