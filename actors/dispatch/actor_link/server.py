@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 SUFFIX = ".sock"
 RETRY_SECONDS = 1.0  # between two registrations while the database does not answer, and before the second socket
 MAX_RETRY_SECONDS = 30.0
+MAX_UNACCEPTED = 4096  # connections; the kernel refuses more at once, and all processes connect at the worker's start
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,9 @@ class ActorServer:
             try:
                 make_directory(self.service.directory, is_shared=is_shared)
                 remove_left_sockets(self.service.directory)
-                self._server = await loop.create_unix_server(lambda: ProcessConnection(self), path=str(self._path))
+                self._server = await loop.create_unix_server(
+                    lambda: ProcessConnection(self), path=str(self._path), backlog=MAX_UNACCEPTED
+                )
                 self._path.chmod(0o666 if is_shared else 0o600)
                 break
             except OSError as error:
