@@ -29,8 +29,9 @@ class EnqueueError(TaskExecutorError):
 
     Attributes:
         code: `INVALID_REQUEST`, `ENDPOINT_NOT_FOUND`, `INPUT_VALIDATION_FAILED`, or `SERVICE_UNAVAILABLE` if the
-            function is missing, may not be executed or cannot answer. `send` also raises `FORBIDDEN` (turned off),
-            `CONFLICT` (too many inline endpoints) and `TEMPLATE_RESOLUTION_FAILED` (no such secret).
+            function is missing, may not be executed or cannot answer, `FORBIDDEN` if the role has no grant of the
+            endpoint. `send` also raises `FORBIDDEN` (turned off), `CONFLICT` (too many inline endpoints) and
+            `TEMPLATE_RESOLUTION_FAILED` (no such secret).
         message: Explanation.
 
     Example:

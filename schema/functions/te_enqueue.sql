@@ -82,14 +82,32 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'TE400', MESSAGE = 'te_enqueue: ' || v_fault;
   END IF;
 
-  -- 2. The settings of the API that started last.
+  -- 2. The grants of the role that logged in. te_send comes with an inline endpoint.
+  IF EXISTS (SELECT FROM {schema}.te_grants)
+     AND NOT pg_has_role(session_user, current_user, 'MEMBER') -- the owner of the function
+     AND NOT EXISTS (
+       SELECT FROM {schema}.te_grants g JOIN pg_roles r ON r.rolname = g.role_name
+        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+          AND te_enqueue.endpoint LIKE replace(replace(replace(g.pattern, '_', E'\\_'), '*', '%'), '?', '_'))
+     AND NOT (starts_with(te_enqueue.endpoint, '{inline_prefix}') AND EXISTS (
+       SELECT FROM pg_proc p WHERE p.pronamespace = '{schema}'::regnamespace AND p.proname = 'te_send'
+          AND has_function_privilege(session_user, p.oid, 'EXECUTE')))
+  THEN
+    RAISE EXCEPTION USING ERRCODE = 'TE403',
+      MESSAGE = format('te_enqueue: te_grants lets %s create no jobs of %L', quote_ident(session_user),
+        te_enqueue.endpoint),
+      HINT = format('As an administrator: INSERT INTO te_grants (role_name, pattern) VALUES (%L, %L);', session_user,
+        te_enqueue.endpoint);
+  END IF;
+
+  -- 3. The settings of the API that started last.
   SELECT s.* INTO v_settings FROM {schema}.enqueue_settings s WHERE s.id = 'enqueue';
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'TE503', MESSAGE = 'te_enqueue: the number of shards is not known yet',
       HINT = 'A process of the API writes it when it starts: start one of this release.';
   END IF;
 
-  -- 3. A job with this key that exists already.
+  -- 4. A job with this key that exists already.
   IF te_enqueue.idempotency_key IS NOT NULL THEN
     RETURN QUERY SELECT j.job_id, e.execution_id, false
         FROM {schema}.jobs j
@@ -100,7 +118,7 @@ BEGIN
     END IF;
   END IF;
 
-  -- 4. The endpoint. As in the API's insertion, the lock makes a new version and a deletion wait until the commit.
+  -- 5. The endpoint. As in the API's insertion, the lock makes a new version and a deletion wait until the commit.
   SELECT e.* INTO v_endpoint FROM {schema}.endpoints e
    WHERE e.name = te_enqueue.endpoint AND e.deleted_at IS NULL FOR KEY SHARE OF e;
   IF NOT FOUND THEN
@@ -113,7 +131,7 @@ BEGIN
   v_run_at := COALESCE(te_enqueue.run_at, v_now + te_enqueue.delay);
   v_due := GREATEST(COALESCE(v_run_at, v_now), v_now);
 
-  -- 5. The top level of its payload spec: required, additionalProperties and types. SQL leaves out the rest.
+  -- 6. The top level of its payload spec: required, additionalProperties and types. SQL leaves out the rest.
   SELECT p.schema_json INTO v_schema FROM {schema}.payload_specs p WHERE p.name = v_endpoint.payload_spec_ref;
   IF v_schema = 'false' THEN
     v_fault := 'the payload spec accepts nothing';
@@ -147,7 +165,7 @@ BEGIN
       MESSAGE = 'te_enqueue: the input does not match the payload spec: ' || v_fault;
   END IF;
 
-  -- 6. The limit key, as app/catalog/endpoints/limits.py makes it, but for values that need a digest.
+  -- 7. The limit key, as app/catalog/endpoints/limits.py makes it, but for values that need a digest.
   IF v_endpoint.limits #>> '{per_key,key}' IS NOT NULL THEN
     v_value := v_input;
     FOREACH v_step IN ARRAY string_to_array(
@@ -168,7 +186,7 @@ BEGIN
     END IF;
   END IF;
 
-  -- 7. The job.
+  -- 8. The job.
   INSERT INTO {schema}.jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, name,
       labels, queue, priority, limit_key, input, max_attempts, max_age_ms, run_at, trace_context, created_at, followed)
     VALUES (v_job, v_endpoint.name, v_endpoint.version, v_endpoint.endpoint_type,
@@ -194,7 +212,7 @@ BEGIN
     RETURN;
   END IF;
 
-  -- 8. Its execution. One that is due beyond the look-ahead waits for the scheduler to promote it.
+  -- 9. Its execution. One that is due beyond the look-ahead waits for the scheduler to promote it.
   v_queue := COALESCE(te_enqueue.queue, v_endpoint.queue, v_endpoint.routed_queue, lower(v_endpoint.endpoint_type));
   v_priority := COALESCE(te_enqueue.priority, v_endpoint.priority);
   v_shard := floor(random() * v_settings.shards)::bigint;
@@ -208,7 +226,7 @@ BEGIN
       v_due + j.max_age_ms * INTERVAL '1 millisecond', v_now, j.followed, v_endpoint.result_retention_ms
       FROM {schema}.jobs j WHERE j.job_id = v_job;
 
-  -- 9. A wake-up, sent at the commit, as app/kernel/wakeup.py writes it. The partition is a digest, since every role may
+  -- 10. A wake-up, sent at the commit, as app/kernel/wakeup.py writes it. The partition is a digest, since every role may
   -- listen. By the due time workers notice a commit so late that polls read behind it.
   IF v_status = 'QUEUED' THEN
     PERFORM pg_notify('te_wakeup', v_queue || E'\t'

@@ -49,6 +49,7 @@ from schema.tables.service import idempotency_keys as idempotency_keys
 from schema.tables.service import region_heartbeats as region_heartbeats
 from schema.tables.service import region_status as region_status
 from schema.tables.service import signing_keys as signing_keys
+from schema.tables.service import te_grants as te_grants
 from schema.tables.service import worker_commands as worker_commands
 from schema.tables.service import workers as workers
 from schema.tables.workflows import workflow_edges as workflow_edges

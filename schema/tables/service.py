@@ -81,6 +81,15 @@ signing_keys = table(
     instant("created_at", default_now=True),
 )
 
+# Endpoints, by patterns, for which a role of the database creates jobs by te_enqueue. Without any row, roles that may
+# execute the function create jobs of every endpoint. Administrators write the rows.
+te_grants = table(
+    "te_grants",
+    word("role_name", key=True),
+    word("pattern", key=True),
+    check("chk_te_grants_pattern", "pattern ~ '^[a-z0-9*?_-]{1,128}$'"),
+)
+
 # One row: the settings that te_enqueue and te_send need, written by each API process at start.
 enqueue_settings = table(
     "enqueue_settings",

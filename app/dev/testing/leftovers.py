@@ -6,7 +6,7 @@ from schema.tables.columns import metadata
 KEPT = {
     *("api_keys", "catalog_revision", "configs", "endpoint_versions", "endpoints", "enqueue_settings"),
     *("notification_rules", "paused_queues", "payload_specs", "region_heartbeats", "region_status", "routes"),
-    *("secrets", "signing_keys", "superseded_configs", "time_zone_rules", "workers"),
+    *("secrets", "signing_keys", "superseded_configs", "te_grants", "time_zone_rules", "workers"),
 }
 
 TABLES = tuple(table.name for table in reversed(metadata.sorted_tables) if table.name not in KEPT)
