@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
 import click
-from flask import current_app, g
+from flask import g
 from flask.cli import NoAppException
 
 from app.catalog.crypto import SecretBox
@@ -23,6 +23,7 @@ from app.queue.jobs.job_creation import Creator
 from app.queue.reading.waits import Waits
 from app.web.http.rate_limits import CounterStorage, RateLimit
 from app.web.http.refusal_log import RefusalLog
+from app.web.http.unproxied import current_application, current_values
 from app.web.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class NotConfiguredError(NoAppException):
 
 def services() -> Services:
     """Return the services of the current application; raises NotConfiguredError if a setting is invalid."""
-    found: Services | SettingError = current_app.extensions[EXTENSION]
+    found: Services | SettingError = current_application().extensions[EXTENSION]
     if isinstance(found, SettingError):
         raise NotConfiguredError(str(found))
     return found
@@ -117,7 +118,7 @@ def secret_box() -> SecretBox:
 
 def wake(queue: str, place: Place | None = None) -> None:
     """Send a wake-up for a queue in which an execution became claimable; a wake-up may get lost."""
-    held: set[tuple[str, Place | None]] | None = g.get("held_hints")
+    held: set[tuple[str, Place | None]] | None = current_values().get("held_hints")
     if held is None:
         services().notifier.hint(queue, place)
     else:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from flask import Flask, g, request
+from flask import Flask, g
 
 from app.kernel.access.api_keys import CREATE_PREFIX, Scope
 from app.kernel.access.key_ring import Key
@@ -11,7 +11,7 @@ from app.kernel.errors import ForbiddenError, RateLimitedError, UnauthorizedErro
 from app.kernel.function_types import never
 from app.web.http.rate_limits import refuse_excess
 from app.web.http.request_log import current_request_id, note_ids
-from app.web.http.unproxied import current_request
+from app.web.http.unproxied import current_request, current_values
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -53,7 +53,7 @@ def verify_again() -> None:
 
 def bearer() -> str:
     """Return the API key in the current request's header; empty without one."""
-    kind, _, key = request.headers.get("Authorization", "").strip().partition(" ")
+    kind, _, key = current_request().headers.get("Authorization", "").strip().partition(" ")
     return key.strip() if kind.lower() == "bearer" else ""
 
 
@@ -79,7 +79,7 @@ def require_creation(endpoint: str) -> None:
 
 def verified(presented: str) -> Key:
     """Return a valid key; counts a bad key. Raises UnauthorizedError, RateLimitedError after too many bad keys."""
-    bad_key_limit, address = services().bad_key_limit, request.remote_addr or ""
+    bad_key_limit, address = services().bad_key_limit, current_request().remote_addr or ""
     try:
         # A valid key is accepted from any address, since clients behind a proxy share its address.
         is_flooded = never if bad_key_limit is None else partial(bad_key_limit.is_used_up, address)
@@ -99,7 +99,7 @@ def _check(presented: str, scope: Scope, or_scope: Scope | None, *, creates: boo
         raise UnauthorizedError(
             "An API key is required: send `Authorization: Bearer te_...`. `flask --app app api-keys create` makes keys."
         )
-    g.api_key = key = verified(presented)
+    current_values().api_key = key = verified(presented)
     note_ids(key_id=key.key_id)
     key_limit = services().key_limit
     if key_limit is not None:

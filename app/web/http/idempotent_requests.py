@@ -17,6 +17,7 @@ from app.kernel.errors import IdempotencyKeyReusedError
 from app.kernel.function_types import AnyFunction, Call
 from app.kernel.idempotency import KEPT_HOURS, KeyedRequest, StoredAnswer
 from app.web.http.body import PARSER, invalid
+from app.web.http.unproxied import current_request
 from app.web.services import holding_hints, services
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY
 
@@ -40,7 +41,7 @@ REPLAYED_DOC = {
 
 def key_in_header() -> str | None:
     """Return the Idempotency-Key header; raises InvalidRequestError for an invalid key."""
-    header = request.headers.get(HEADER)
+    header = current_request().headers.get(HEADER)
     if header is not None and not (
         1 <= len(header) <= MAX_IDEMPOTENCY_KEY and header.isascii() and header.isprintable()
     ):

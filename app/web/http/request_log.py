@@ -181,12 +181,15 @@ def trace_of_new_jobs() -> TraceContext | None:
 
     A resumed request keeps the span of its first run.
     """
-    span: Span | None = g.get("request_span")
+    values = current_values()
+    span: Span | None = values.get("request_span")
     if span is not None:
-        if "create_span" not in g:
-            g.create_span = services().exporting[0].child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
-        return context_of(g.create_span.get_span_context())
-    trace: TraceContext | None = g.get("caller_trace")
+        if "create_span" not in values:
+            values.create_span = (
+                services().exporting[0].child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
+            )
+        return context_of(values.create_span.get_span_context())
+    trace: TraceContext | None = values.get("caller_trace")
     return trace
 
 

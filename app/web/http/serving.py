@@ -6,12 +6,12 @@ flask-smorest describes an operation by a decorator for each of these steps, and
 from functools import wraps
 from typing import Any
 
-from flask import Response, current_app, request
+from flask import Response, request
 from marshmallow import RAISE, Schema, ValidationError
 
 from app.kernel.function_types import AnyFunction
 from app.web.http.body import PARSER, details_of, invalid
-from app.web.http.unproxied import current_request
+from app.web.http.unproxied import current_application, current_request
 
 
 def served(
@@ -49,7 +49,7 @@ def _parsed_body(schema: Schema) -> Any:
 def _answer(result: Any, returns: Schema | None, status: int) -> Any:
     content, own_status, headers = (*result, {})[:3] if type(result) is tuple else (result, None, {})
     if not isinstance(content, Response):
-        text = current_app.json.dumps(content if returns is None else returns.dump(content))
+        text = current_application().json.dumps(content if returns is None else returns.dump(content))
         return Response(f"{text}\n", own_status or status, headers, mimetype="application/json")
     if own_status is not None:
         content.status_code = own_status

@@ -1,7 +1,13 @@
-"""Objects behind Flask's proxies: each access to `flask.request` or `flask.g` takes four calls."""
+"""Objects behind Flask's proxies: each access to an attribute of a proxy takes four calls."""
 
-from flask import Request, g, request
+from flask import Flask, Request, current_app, g, request
 from flask.ctx import _AppCtxGlobals
+
+
+def current_application() -> Flask:
+    """Return the application of the current request or command."""
+    found: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - as documented
+    return found
 
 
 def current_request() -> Request:

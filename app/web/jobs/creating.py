@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from flask import g, jsonify, request
+from flask import g, jsonify
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import ResultExpiredError
@@ -23,6 +23,7 @@ from app.web.http.authentication import require, require_creation
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import REPLAYED
 from app.web.http.request_log import note_execution, note_ids
+from app.web.http.unproxied import current_request, current_values
 from app.web.jobs.answer_schemas import CreatedJobSchema
 from app.web.jobs.request_schemas import new_job
 from app.web.services import services
@@ -65,7 +66,7 @@ class Preferences:
 
 def permitted(body: dict[str, Any], trace: TraceContext | None) -> NewJob:
     """Return the job of a parsed body; raises ForbiddenError if the key lacks a scope for its targets."""
-    if not g.api_key.allows(Scope.JOBS_WRITE):
+    if not current_values().api_key.allows(Scope.JOBS_WRITE):
         for endpoint in _endpoints_of(body):
             require_creation(endpoint)
     if "inline" not in body:
@@ -88,7 +89,7 @@ def create(new: NewJob) -> Any:
 
     A request that has waited for the result calls this a second time, which only answers.
     """
-    created: Created | None = g.get("created")
+    created: Created | None = current_values().get("created")
     if created is None:
         created = services().creator.create(new, together=True)
         execution_id = None if created.job.execution is None else created.job.execution.execution_id
@@ -97,7 +98,7 @@ def create(new: NewJob) -> Any:
             note_execution(execution_id, created.job.job_id, created.job.endpoint)
         if created.is_new:
             PROCESS.add(SCHEDULED, created.job.trigger)
-    preferred = request.headers.get("Prefer")
+    preferred = current_request().headers.get("Prefer")
     if preferred is not None and created.job.execution is not None:
         return _preferred(created, created.job.execution.execution_id, Preferences.read(preferred))
     return (created.job, 201, {}) if created.is_new else (created.job, 200, REPLAYED)
