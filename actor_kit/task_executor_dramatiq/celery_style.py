@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from dramatiq import Actor
 from dramatiq.message import Message
@@ -30,7 +30,7 @@ class AsyncResult:
 
     def __init__(self, actor: "CeleryActor", message: Any) -> None:
         self.message = message
-        self._broker: Any = actor.broker
+        self._broker = cast("Any", actor.broker)  # the broker of the kit
         self._executions = ExecutionsBackend(self._broker)
 
     @property
