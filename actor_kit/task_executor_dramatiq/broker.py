@@ -65,7 +65,7 @@ class TaskExecutorBroker(Broker):
         self._transaction: ContextVar[Execute | None] = ContextVar("transaction", default=None)
         self._joining: Callable[[], AbstractContextManager[Any]] | None = None
         self._has_tried = False  # to register the actors before a transaction
-        self._executions: OrderedDict[str, str] = OrderedDict()
+        self._executions: OrderedDict[tuple[str, str], str] = OrderedDict()
         self.sender: HttpSender | PostgresSender
         self.sender = HttpSender(url, key) if url.startswith("http") else PostgresSender(url)
         self.reader: HttpSender | PostgresSender = self.sender if api is None else HttpSender(*api)
@@ -189,12 +189,13 @@ class TaskExecutorBroker(Broker):
         message_id: str = message.message_id
         if message_id.startswith("exec_"):
             return message_id
-        if (known := self._executions.get(message_id)) is None and isinstance(self.reader, HttpSender):
-            query = {"endpoint": endpoint_name(message.actor_name), "name": message_id, "limit": 1}
+        place = endpoint_name(message.actor_name), message_id  # the sender may choose the id, also for two actors
+        if (known := self._executions.get(place)) is None and isinstance(self.reader, HttpSender):
+            query = {"endpoint": place[0], "name": message_id, "limit": 1}
             found = self.reader.ask("GET", "/jobs", query=query)["items"]
             if not found or not found[0].get("execution"):
                 return None
-            known = self._executions[message_id] = found[0]["execution"]["execution_id"]
+            known = self._executions[place] = found[0]["execution"]["execution_id"]
             if len(self._executions) > MAX_KNOWN_EXECUTIONS:
                 self._executions.popitem(last=False)
         return known

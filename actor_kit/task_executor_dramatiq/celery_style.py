@@ -45,8 +45,7 @@ class AsyncResult:
 
         A message that the service does not know is PENDING.
         """
-        found = self._executions.read(self.message)
-        return "PENDING" if found is None else STATES[found[0]]
+        return STATES[self._executions.status(self.message) or "PENDING"]
 
     status = state
 

@@ -70,8 +70,11 @@ def message_of(frame: Mapping[str, Any]) -> "Message[Any]":
     given = frame.get("input")
     if not isinstance(given, dict):
         raise DecodeError("the arguments of the endpoint are not an object", repr(given).encode(), None)
+    # The worker decides where a message runs: an input of another queue or actor would find no consumer.
+    own = {"queue_name": frame["queue"], "actor_name": frame["actor"]}
     if given.keys() == {"encoded"}:
-        message: Message[Any] = Message.decode(base64.b64decode(given["encoded"]))
+        decoded: Message[Any] = Message.decode(base64.b64decode(given["encoded"]))
+        message = decoded.copy(**own)
     else:
         is_message = bool(given) and given.keys() <= _FIELDS and ("args" in given or "kwargs" in given)
         fields = given if is_message else {"kwargs": given}
@@ -82,8 +85,6 @@ def message_of(frame: Mapping[str, Any]) -> "Message[Any]":
             "message_id": frame["execution"],
             "message_timestamp": frame.get("timestamp") or int(time.time() * 1000),
         }
-        # The worker decides where a message runs: an input of another queue or actor would find no consumer.
-        own = {"queue_name": frame["queue"], "actor_name": frame["actor"]}
         message = Message.decode(json.dumps({**defaults, **fields, **own}).encode())
     last = frame.get("last_error") or {}
     message.options.update(last.get("options") or {})

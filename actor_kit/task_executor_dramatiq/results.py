@@ -10,7 +10,7 @@ from dramatiq.results.backend import DEFAULT_TIMEOUT
 
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.messages import endpoint_name
-from task_executor_dramatiq.sending import HttpSender
+from task_executor_dramatiq.sending import HttpSender, MissingExecutionError
 
 if TYPE_CHECKING:
     from task_executor_dramatiq.broker import TaskExecutorBroker
@@ -75,6 +75,19 @@ class ExecutionsBackend(ResultBackend):
         query = {"wait": f"{round(wait_seconds * 1000)}ms"} if wait_seconds else None
         answer = reader.ask("GET", f"/executions/{execution_id}/result", query=query, patience=wait_seconds)
         return answer["status"], answer.get("output"), answer.get("error")
+
+    def status(self, message: Any) -> str | None:
+        """Return the status of the execution of a message, also after its result expired; None if there is none."""
+        reader = self._broker.reader
+        if not isinstance(reader, HttpSender):
+            found = self.read(message)
+            return None if found is None else found[0]
+        execution_id = self._broker.execution_of(message)
+        try:
+            answer = {} if execution_id is None else reader.ask("GET", f"/executions/{execution_id}")
+        except MissingExecutionError:
+            return None
+        return answer.get("status")
 
     def _result(self, message: Any, status: str, output: Any, error: Any) -> Any:
         if status != "SUCCESS":

@@ -34,6 +34,10 @@ class EndedError(SendError):
     """The message has ended, so it cannot be cancelled."""
 
 
+class MissingExecutionError(SendError):
+    """The service has no execution of this id, or no longer."""
+
+
 class HttpSender:
     """Sends by `POST /jobs`; a connection for each thread."""
 
@@ -196,7 +200,11 @@ def _answer(status: int, text: bytes) -> dict[str, Any]:
     return found
 
 
-_KINDS = {"ENDPOINT_NOT_FOUND": UnknownActorError, "EXECUTION_NOT_CANCELLABLE": EndedError}
+_KINDS = {
+    "ENDPOINT_NOT_FOUND": UnknownActorError,
+    "EXECUTION_NOT_CANCELLABLE": EndedError,
+    "EXECUTION_NOT_FOUND": MissingExecutionError,
+}
 
 
 def _refusal(code: Any, message: Any) -> SendError:

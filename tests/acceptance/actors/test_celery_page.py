@@ -90,7 +90,16 @@ def test_states_have_the_names_of_celery(shop: ModuleType) -> None:
     failing = shop.fail.delay()
     eventually(failing.failed)
     assert shop.charge.AsyncResult("unknown").state == "PENDING"
+    assert shop.charge.AsyncResult(f"exec_{0:032x}").state == "PENDING"
     assert shop.charge.apply_async(["A-2", 1], countdown=60).state == "PENDING"
+
+
+def test_messages_of_two_actors_with_the_same_id_are_apart(shop: ModuleType) -> None:
+    charged = shop.charge.apply_async(["A-3", 1], task_id="42", countdown=60)
+    failing = shop.fail.apply_async(task_id="42", countdown=60)
+    assert charged.state == failing.state == "PENDING"
+    failing.revoke()
+    assert (charged.state, failing.state) == ("PENDING", "REVOKED")
 
 
 @pytest.mark.parametrize("is_ended", [True, False])

@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
+import dramatiq
 import pytest
+from dramatiq.encoder import PickleEncoder
+from dramatiq.message import Message
 from task_executor_dramatiq import frames as kit_frames
 from task_executor_dramatiq import messages
 
@@ -105,6 +108,19 @@ def test_errors_keep_type_message_traceback_causes_and_options() -> None:
 def test_queue_and_actor_of_a_message_are_those_of_its_frame() -> None:
     given = {"args": [1], "queue_name": "absent", "actor_name": "absent", "message_id": "m"}
     message = messages.message_of({"execution": "e", "attempt": 1, "actor": "mail", "queue": "mails", "input": given})
+    assert (message.queue_name, message.actor_name, message.args) == ("mails", "mail", (1,))
+    assert message.message_id == "m"
+
+
+def test_message_in_another_encoding_gets_queue_and_actor_of_the_frame() -> None:
+    sent = Message("absent", "absent", (1,), {}, {}, message_id="m")
+    encoder = dramatiq.get_encoder()
+    dramatiq.set_encoder(PickleEncoder())
+    try:
+        given = {"input": messages.input_of(sent), "actor": "mail", "queue": "mails"}
+        message = messages.message_of({"execution": "e", "attempt": 1, **given})
+    finally:
+        dramatiq.set_encoder(encoder)
     assert (message.queue_name, message.actor_name, message.args) == ("mails", "mail", (1,))
     assert message.message_id == "m"
 
