@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.catalog.endpoints.actor_endpoints import register as register_actors
+from app.catalog.specs.actor import endpoint_name
 from app.features.breakers import store as breakers_store
 from app.features.breakers.rules import Reason, Transition
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
-from app.kernel.processes import process_heartbeat, worker_lease
+from app.kernel.processes import actor_processes, process_heartbeat, worker_lease
+from app.kernel.processes.actor_processes import ActorProcess
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from schema.states import BreakerState
 from tests import rows
@@ -36,7 +39,8 @@ class Service:
     added: int = 0
 
     def path(self, template: str) -> str:
-        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id, target=TARGET, name="listed")
+        ids = {"job_id": self.job["job_id"], "execution_id": self.execution_id, "worker_id": "listed"}
+        return template.format(target=TARGET, name="listed", **ids)
 
 
 @pytest.fixture
@@ -119,8 +123,25 @@ def add_breaker_event(service: Service) -> None:
 
 
 def add_worker(service: Service) -> None:
+    register_worker(service, name(service))
+
+
+def register_worker(service: Service, worker_id: str) -> None:
     about: dict[str, Any] = {"host": "h", "pid": 1, "queues": ["http"], "capacity": 9, "lease_ms": 600_000}
-    worker_lease.register(service.database, worker_id=name(service), **about)
+    worker_lease.register(service.database, worker_id=worker_id, **about)
+
+
+def add_actor(service: Service) -> None:
+    register_actors(service.database, [{"name": name(service)}])
+
+
+def add_offered_actor(service: Service) -> None:
+    if service.added == 1:
+        register_worker(service, "listed")
+    add_actor(service)
+    about: dict[str, Any] = {"host": "h", "pid": 1, "threads": 1, "is_connected": True}
+    process = ActorProcess(session_id=name(service), endpoints=(endpoint_name(name(service)),), **about)
+    actor_processes.write(service.database, "listed", process)
 
 
 def add_scheduler(service: Service) -> None:
@@ -186,6 +207,8 @@ LISTS: dict[str, tuple[str, Callable[[Service], None]]] = {
     "/breakers": ("target", add_breaker),
     "/breakers/{target}/events": ("event_id", add_breaker_event),
     "/workers": ("worker_id", add_worker),
+    "/workers/{worker_id}/actors": ("actor", add_offered_actor),
+    "/actors": ("actor", add_actor),
     "/schedulers": ("scheduler_id", add_scheduler),
     "/processes": ("process_id", add_scheduler),
 }
