@@ -90,8 +90,9 @@ BEGIN
         WHERE pg_has_role(session_user, r.oid, 'MEMBER')
           AND te_enqueue.endpoint LIKE replace(replace(replace(g.pattern, '_', E'\\_'), '*', '%'), '?', '_'))
      AND NOT (starts_with(te_enqueue.endpoint, '{inline_prefix}') AND EXISTS (
-       SELECT FROM pg_proc p WHERE p.pronamespace = '{schema}'::regnamespace AND p.proname = 'te_send'
-          AND has_function_privilege(session_user, p.oid, 'EXECUTE')))
+       SELECT FROM pg_proc p JOIN pg_roles r ON has_function_privilege(r.oid, p.oid, 'EXECUTE')
+        WHERE p.pronamespace = '{schema}'::regnamespace AND p.proname = 'te_send'
+          AND pg_has_role(session_user, r.oid, 'MEMBER')))
   THEN
     RAISE EXCEPTION USING ERRCODE = 'TE403',
       MESSAGE = format('te_enqueue: te_grants lets %s create no jobs of %L', quote_ident(session_user),

@@ -35,7 +35,7 @@ class Caller:
         self.run(f"GRANT EXECUTE ON FUNCTION te_enqueue TO {self.name}")
 
     def drop(self) -> None:
-        self.run(f"DROP OWNED BY {self.name}; DROP ROLE {self.name}; DROP ROLE {self.group}")
+        self.run(f"DROP OWNED BY {self.name}, {self.group}; DROP ROLE {self.name}; DROP ROLE {self.group}")
 
     def run(self, statements: str) -> None:
         self._database.fetch(text(f"DO $$ BEGIN {statements}; END $$"))
@@ -132,6 +132,16 @@ def test_jobs_with_a_url_need_the_privilege_of_te_send_only(caller: Caller) -> N
     caller.run(f"REVOKE EXECUTE ON FUNCTION te_send FROM {caller.name}")
     with caller.connection() as connection, pytest.raises(EnqueueError, match="te_grants"):
         enqueue(connection, inline)
+
+
+def test_group_whose_role_must_be_set_sends_jobs_with_a_url(caller: Caller) -> None:
+    caller.grant(caller.name, "mail-*")
+    caller.run(f"REVOKE {caller.group} FROM {caller.name}; ALTER ROLE {caller.name} NOINHERIT")
+    caller.run(f"GRANT {caller.group} TO {caller.name}; GRANT EXECUTE ON FUNCTION te_send TO {caller.group}")
+    with caller.connection() as connection:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET ROLE {caller.group}")
+        assert send(connection, "https://receiver.example", {}).is_new
 
 
 def test_pattern_is_one_of_names(caller: Caller) -> None:
