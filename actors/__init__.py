@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 # Descriptors besides deliveries and pool: other database connections, the source of wake-ups, Kafka's brokers, idle
 # connections, name lookups, the loop's own, pipes to Dramatiq's parent, certificates.
 RESERVE = 128
+ACTOR_PROCESSES = 1_000  # connected processes of users for which files may be open
 DEFAULT_POOL_SIZE = 10
 
 
@@ -168,6 +169,8 @@ def ensure_open_files(settings: Settings) -> None:
     deliveries = max_claims(settings.worker_max_concurrent)
     needed = deliveries + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
     wanted = needed + (ADDRESSES_AT_ONCE - 1) * deliveries
+    if settings.actors_listen:
+        wanted += ACTOR_PROCESSES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return

@@ -34,19 +34,24 @@ asyncio.run(main())
 """
 
 
-def run(program: str) -> "subprocess.CompletedProcess[str]":
+def run(program: str, **more: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", program],
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | SETTINGS,
+        env=os.environ | SETTINGS | more,
         timeout=HUNG_SECONDS,
     )
 
 
 def test_soft_limit_of_open_files_is_raised_as_far_as_needed() -> None:
     assert run(WITH_LIMITS.format(soft=100, hard=1200)).stdout == "(1138, 1200)\n"
+
+
+def test_processes_with_actors_have_descriptors_of_their_own() -> None:
+    done = run(WITH_LIMITS.format(soft=100, hard=4000), TE_ACTORS_LISTEN="/tmp/actors")
+    assert done.stdout == "(2138, 4000)\n"
 
 
 def test_hard_limit_that_just_suffices_is_used_fully() -> None:

@@ -64,7 +64,8 @@ class ProcessConnection(asyncio.Protocol):
         elif kind == FrameKind.STARTED:
             session.started(HandKey.of(frame))
         elif kind == FrameKind.ROOM:
-            session.set_room(frame)
+            if session.set_room(frame):
+                self._server.records.note(session)
             self._server.report_room()
         elif kind == FrameKind.DRAIN:
             session.drain()

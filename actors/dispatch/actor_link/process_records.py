@@ -45,6 +45,8 @@ class ProcessRecords:
                     log.warning("cannot record the process %s: %s; retrying", session.shown_pid, error.message)
                     self._changed.setdefault(session_id, session)
                     await asyncio.sleep(RETRY_SECONDS)
+                except Exception:  # the records of other processes must go on
+                    log.exception("cannot record the process %s", session.shown_pid)
         finally:
             self._is_writing = False
 
@@ -57,6 +59,6 @@ def _record_of(session: Session) -> ActorProcess:
         host=UNSTORABLE.sub("?", session.host),
         pid=shown if is_number else session.peer.pid,
         threads=min(session.threads, MAX_NUMBER),
-        endpoints=tuple(session.places.endpoints),
+        endpoints=session.offered,
         is_connected=not session.is_forgotten,
     )

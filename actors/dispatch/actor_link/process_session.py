@@ -42,10 +42,8 @@ class Session:
 
     def describe(self, hello: Mapping[str, Any]) -> None:
         """Apply the number of threads, a prefetch and the actors of a HELLO."""
-        threads = hello.get("threads")
-        self.threads = threads if isinstance(threads, int) and threads > 0 else 1
-        prefetch = hello.get("prefetch")
-        self._prefetch = prefetch if isinstance(prefetch, int) and prefetch > 0 else None
+        self.threads = _positive(hello.get("threads")) or 1
+        self._prefetch = _positive(hello.get("prefetch"))
         actors = hello.get("actors")
         self.actors = tuple(each for each in actors if isinstance(each, dict)) if isinstance(actors, list) else ()
         self._count_places()
@@ -55,11 +53,18 @@ class Session:
         queues = {str(each.get("name")): str(each.get("queue") or "default") for each in self.actors}
         self.places.endpoints = {endpoint: queues[actor] for actor, endpoint in endpoints.items() if actor in queues}
 
-    def set_room(self, frame: Mapping[str, Any]) -> None:
-        """Apply a ROOM: the process holds at most `places` messages of a queue."""
-        queue, places = str(frame.get("queue")), frame.get("places")
-        wanted = places if isinstance(places, int) and places > 0 else 0
-        self.places.by_queue = {**self.places.by_queue, queue: wanted}
+    def set_room(self, frame: Mapping[str, Any]) -> bool:
+        """Apply a ROOM: the process holds at most `places` messages of a queue; return whether `offered` changed."""
+        before = self.offered
+        queue = str(frame.get("queue"))
+        self.places.by_queue = {**self.places.by_queue, queue: _positive(frame.get("places")) or 0}
+        return self.offered != before
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Return the endpoints of the actors that the process runs: it may know more, and run other queues only."""
+        by_queue = self.places.by_queue
+        return tuple(name for name, queue in self.places.endpoints.items() if by_queue.get(queue))
 
     def send(self, kind: FrameKind, **fields: Any) -> None:
         """Send a frame; nothing without a connection."""
@@ -135,3 +140,8 @@ class Session:
         """Give the process no further messages."""
         self.is_draining = True
         self._count_places()
+
+
+def _positive(number: object) -> int | None:
+    """Return a number that a process sent, if it is a whole number above zero."""
+    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else None

@@ -51,7 +51,7 @@ class ActorServer:
     def __init__(self, service: ActorService) -> None:
         self.service = service
         self.sessions: dict[str, Session] = {}
-        self._records = ProcessRecords(service.record, self.run)
+        self.records = ProcessRecords(service.record, self.run)
         self._server: asyncio.AbstractServer | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._path = service.directory / f"{service.worker_id}{SUFFIX}"
@@ -149,7 +149,7 @@ class ActorServer:
         service = self.service
         session.serve(found.endpoints)
         service.processes.add(session.places)
-        self._records.note(session)
+        self.records.note(session)
         for actor, reason in found.refused.items():
             log.warning("actor %s of process %s has no endpoint: %s", actor, session.shown_pid, reason)
         session.send(
@@ -192,7 +192,7 @@ class ActorServer:
         if session.transport is None and self.sessions.get(session.session_id) is session:
             del self.sessions[session.session_id]
             session.is_forgotten = True
-            self._records.note(session)
+            self.records.note(session)
 
 
 def make_directory(directory: Path, *, is_shared: bool) -> None:

@@ -170,7 +170,9 @@ def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
     asyncio.run(opened())
 
 
-def test_process_is_recorded_with_its_actors_and_when_it_leaves(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_is_recorded_with_the_actors_it_runs_and_when_it_leaves(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process_records, "RETRY_SECONDS", 0.0)
     registrations = Registrations()
     registrations.may_end.set()
@@ -180,16 +182,20 @@ def test_process_is_recorded_with_its_actors_and_when_it_leaves(sockets: Path, m
     async def main() -> None:
         reader, writer = await connect(server)
         about = {"host": "app-1\0", "pid": 4711, "threads": 3}
-        writer.write(encode(FrameKind.HELLO, protocol=1, session="s", actors=[{"name": "a"}], **about))
+        actors = [{"name": "a"}, {"name": "b", "queue": "other"}]
+        writer.write(encode(FrameKind.HELLO, protocol=1, session="s", actors=actors, **about))
         assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
         await asyncio.to_thread(eventually, lambda: registrations.records)
+        writer.write(encode(FrameKind.ROOM, queue="default", places=2))
+        await asyncio.to_thread(eventually, lambda: len(registrations.records) == 2)
         writer.close()
         await writer.wait_closed()
-        await asyncio.to_thread(eventually, lambda: len(registrations.records) == 2)
+        await asyncio.to_thread(eventually, lambda: len(registrations.records) == 3)
         await server.close()
 
     asyncio.run(main())
-    here, gone = registrations.records
+    sender, here, gone = registrations.records
+    assert sender.endpoints == ()
     assert here == ActorProcess(session_id="s", host="app-1?", pid=4711, threads=3, endpoints=("a",), is_connected=True)
     assert (gone.session_id, gone.is_connected) == ("s", False)
 
