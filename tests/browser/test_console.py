@@ -251,3 +251,18 @@ def test_palette_opens_a_page_by_a_part_of_its_name_or_searches(tab: Tab) -> Non
     expect(tab.page.locator("#palette").get_by_role("link", name="Overview")).to_be_focused()
     tab.page.keyboard.press("Escape")
     expect(tab.page.locator("#palette")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("status", "words"), [(429, "too many requests"), (404, "not answering")])
+def test_refused_refresh_keeps_the_region_and_marks_it(tab: Tab, status: int, words: str) -> None:
+    tab.open("/console/processes")
+    page = "<!doctype html><html><body><main>a whole page</main></body></html>"
+    tab.page.route("**?*region=*", lambda route: route.fulfill(status=status, content_type="text/html", body=page))
+    refresh(tab)
+    expect(tab.page.locator("#region-workers.stale")).to_be_visible()
+    expect(tab.page.locator("#wrk_1")).to_be_visible()
+    expect(tab.page.get_by_text("a whole page")).to_have_count(0)
+    expect(tab.page.locator("#live")).to_have_text(words)
+    tab.page.unroute_all(behavior="ignoreErrors")
+    refresh(tab)
+    expect(tab.page.locator("#region-workers:not(.stale)")).to_be_visible()

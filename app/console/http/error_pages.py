@@ -12,6 +12,7 @@ from app.web.http.error_envelope import client_error, http_error
 from app.web.http.request_log import current_request_id
 
 POSTPONED_SECONDS = 10.0
+RETRY_SECONDS = 5  # at least, also after an error that asks for less
 _TITLES = {
     400: "The form is not valid",
     403: "Not allowed",
@@ -50,30 +51,34 @@ def _http(error: HTTPException) -> Response | HTTPException:
     if status < 400:
         return error
     code, message = http_error(status)
-    return _page(status, code, message, retryable=False)
+    return _page(status, code, message)
 
 
 def _failed(error: Exception) -> Response:
     known: TaskExecutorError = client_error(error)
     if event_stream.is_wanted():
-        return event_stream.postponed(POSTPONED_SECONDS)
+        return event_stream.postponed(max(POSTPONED_SECONDS, known.retry_after_seconds))
     faults = [f"{each['pointer']}: {each['message']}" for each in known.details if each["pointer"]]
-    return _page(known.status, known.code, known.message, faults, retryable=known.retryable)
+    retry_after = max(RETRY_SECONDS, known.retry_after_seconds) if known.retryable else None
+    return _page(known.status, known.code, known.message, faults, retry_after)
 
 
-def _page(status: int, code: str, message: str, faults: list[str] | None = None, *, retryable: bool) -> Response:
+def _page(
+    status: int, code: str, message: str, faults: list[str] | None = None, retry_after: int | None = None
+) -> Response:
+    """Return the page of an error; with `retry_after` seconds, a page that was read asks again."""
     values = {
         "title": _TITLES.get(status, "Something went wrong"),
         "status": status,
         "code": code,
         "message": message,
         "faults": [fault for fault in faults or [] if fault not in message],
-        "retryable": retryable and request.method == "GET",
+        "retry_after": retry_after if request.method == "GET" else None,
         "request_id": current_request_id(),
     }
     if status == 503:
         g.pop("api_key", None)  # without a database the session is unknown
     response = html(render("page/error.html", **frame(None), **values), status)
-    if retryable:
-        response.headers["Retry-After"] = "5"
+    if retry_after is not None:
+        response.headers["Retry-After"] = str(retry_after)
     return response

@@ -66,10 +66,11 @@
   document.addEventListener("htmx:after:request", (event) => {
     const region = event.target.closest?.("[data-region]");
     if (!region) return;
-    const isStale = event.detail.ctx.response.status >= 500;
-    region.classList.toggle("stale", isStale);
-    if (!isStale) region.dataset.readAt = Date.now();
-    show(isStale ? "not answering" : "");
+    const status = event.detail.ctx.response.status;
+    const trouble = status === 429 ? "too many requests" : status >= 400 ? "not answering" : "";
+    region.classList.toggle("stale", trouble !== "");
+    if (!trouble) region.dataset.readAt = Date.now();
+    show(trouble);
   });
   document.addEventListener("htmx:error", (event) => {
     event.target.closest?.("[data-region]")?.classList.add("stale");

@@ -199,6 +199,16 @@ def test_regions_are_counted_apart_from_pages(database_url: str) -> None:
         visitor.get("/console/processes")
 
 
+def test_refusal_names_the_rest_of_the_window(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit="1/hour")) as app:
+        visitor = Visitor(app, Scope.READ)
+        visitor.get("/console")
+        refused = visitor.browser.get("/console")
+        seconds = int(refused.headers["Retry-After"])
+        assert 3000 < seconds <= 3600
+        assert f'data-retry="{seconds}"' in refused.get_data(as_text=True)
+
+
 def test_page_goes_back_to_where_it_was_asked_for(app: Flask, database: Database) -> None:
     answer = Visitor(app, Scope.ADMIN).browser.get("/console/sign-in?signed-in&next=/console/processes")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/console/processes")
