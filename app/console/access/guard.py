@@ -12,7 +12,7 @@ from app.console.access.permission import Permissions
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
 from app.web.http import event_stream
-from app.web.http.rate_limits import refuse_excess
+from app.web.http.rate_limits import Allowance, refuse_excess
 from app.web.http.request_log import note_ids
 from app.web.services import services
 
@@ -34,7 +34,7 @@ def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[s
             csrf.check_origin()
         if endpoint in public:
             return None
-        key = _key_of_session()
+        key = key_of_session()
         if key is None:
             return _to_sign_in()
         g.api_key = key
@@ -51,22 +51,34 @@ def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[s
             connections.release()
 
 
-def _key_of_session() -> Key | None:
+def key_of_session() -> Key | None:
     """Return the key of the session; None without a session.
 
-    Counts a cookie of no session as a bad key of its address. Raises RateLimitedError after too many of them, before
-    the cookie costs a connection or a look-up; a session is accepted from any address, since proxies share theirs.
+    Counts a cookie of no session as a bad key of its address. After too many of them a cookie of no session costs no
+    connection and no look-up; a session is accepted from any address, since proxies share theirs.
     """
-    secret, sessions, limit = session_cookie.secret(), services().sessions, services().bad_key_limit
-    address = request.remote_addr or ""
+    secret, sessions = session_cookie.secret(), services().sessions
     is_known = not secret or sessions.is_known(secret)
-    if not is_known and limit is not None and limit.is_used_up(address) and not sessions.exists(secret):
-        refuse_excess(limit.count(address))
+    if not is_known and is_flooded() and not sessions.exists(secret):
+        count_bad_key()
+        return None
     _take_connection()
     key = sessions.verify(secret) if secret else None
-    if key is None and not is_known and limit is not None:
-        refuse_excess(limit.count(address))
+    if key is None and not is_known:
+        count_bad_key()
     return key
+
+
+def is_flooded() -> bool:
+    """Return whether the address of the current request has used up its bad keys."""
+    limit = services().bad_key_limit
+    return limit is not None and limit.is_used_up(request.remote_addr or "")
+
+
+def count_bad_key() -> Allowance | None:
+    """Count a cookie or a link of no session as a bad key of the address of the current request."""
+    limit = services().bad_key_limit
+    return None if limit is None else limit.count(request.remote_addr or "")
 
 
 def _count(key: Key) -> None:

@@ -4,14 +4,14 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, redirect, request
 
-from app.console.access import session_cookie
+from app.console.access import guard, session_cookie
 from app.console.access.guard import own_path
 from app.console.access.permission import Permissions
 from app.console.http.console_page import frame
 from app.console.http.page_rendering import html, render
-from app.kernel.access.key_ring import Key
 from app.kernel.errors import TaskExecutorError, UnauthorizedError
 from app.web.http.authentication import verified
+from app.web.http.rate_limits import refuse_excess
 from app.web.http.request_log import current_request_id, note_ids
 from app.web.services import services
 
@@ -54,17 +54,15 @@ def _by_key() -> Response:
 def _by_link() -> Response:
     """Use a link up; a link that would replace a session is used after its owner has agreed."""
     link = request.form.get("link", "")[: session_cookie.MAX_SECRET]
-    if "replace" not in request.form and (owner := _signed_in()) is not None:
+    if "replace" not in request.form and (owner := guard.key_of_session()) is not None:
         return _page("", owner=owner.name, link=link)
+    if guard.is_flooded():
+        refuse_excess(guard.count_bad_key())
     secret = services().sessions.begin_by_link(link)
     if secret is None:
+        guard.count_bad_key()
         return _page("This link has been used, or is older than a minute. Make a new one, or enter an API key.", 401)
     return _begun(secret)
-
-
-def _signed_in() -> Key | None:
-    """Return the key of the session that the browser has already."""
-    return services().sessions.verify(session_cookie.secret()) if session_cookie.secret() else None
 
 
 def _begun(secret: str) -> Response:

@@ -102,13 +102,13 @@ class ConsoleSessions:
 
     def begin(self, key_id: str) -> str:
         """Store a new session of a verified key, and return its secret."""
-        return _stored(self._database, key_id, self._seconds, is_link=False)
+        return self._listed(_stored(self._database, key_id, self._seconds, is_link=False))
 
     def begin_by_link(self, link: str) -> str | None:
         """Use up a one-time link, and return the secret of its session; None if the link is unknown, used or late."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
         values = {"session_hash": hash_of(secret), "link_hash": hash_of(link), "seconds": self._seconds}
-        return secret if self._database.fetch(USE_LINK, values) else None
+        return self._listed(secret) if self._database.fetch(USE_LINK, values) else None
 
     def is_known(self, secret: str) -> bool:
         """Return whether a secret was that of a session at its last look-up, or needs no look-up."""
@@ -142,6 +142,13 @@ class ConsoleSessions:
         self._database.fetch(END, {"session_hash": session_hash})
         with self._lock:
             self._good.pop(session_hash, None)
+
+    def _listed(self, secret: str) -> str:
+        """Add a new session to the hashes that `exists` has read, and return its secret."""
+        with self._hashes_lock:
+            if self._hashes_good_until > self._clock():
+                self._hashes |= {hash_of(secret)}
+        return secret
 
     def _remember(self, session_hash: str, cached: _CachedSession) -> None:
         to, other = (self._bad, self._good) if cached.key is None else (self._good, self._bad)

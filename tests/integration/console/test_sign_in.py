@@ -176,9 +176,11 @@ def test_cookies_of_no_session_count_as_bad_keys_of_their_address(database_url: 
 
         repeated = [presented("x") for _ in range(4)]
         assert repeated == [303] * 4, "a text that is remembered costs no look-up, and is not counted again"
-        assert [presented(text_) for text_ in "abc"] == [303, 429, 429]
+        assert [presented(text_) for text_ in "abc"] == [303] * 3, "a person whose session has ended finds the sign-in"
+        assert stranger.sign_in("te_1_x").status_code == 429
         assert is_signed_in(visitor), "a session is accepted from any address"
-        assert visitor.sign_in(visitor.key).status_code == 303
+        assert stranger.sign_in(visitor.key).status_code == 303
+        assert is_signed_in(stranger), "a session that has just begun, too"
 
 
 def test_refused_cookie_costs_no_look_up(database_url: str) -> None:
@@ -188,6 +190,25 @@ def test_refused_cookie_costs_no_look_up(database_url: str) -> None:
         for cookie in "abcd":
             stranger.browser.set_cookie(COOKIE, cookie)
             stranger.browser.get("/console")
+        assert sum("WITH seen" in statement for statement in statements.texts) == 1
+
+
+def test_links_are_refused_as_bad_keys_are(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit_bad_keys="2/hour")) as app:
+        stranger, statements = Visitor(app), Statements()
+        event.listen(services(app).database.engine, "before_cursor_execute", statements)
+        answers = [stranger.send("/console/sign-in/link", {"link": link}).status_code for link in "abc"]
+        assert answers == [401, 401, 429]
+        assert sum("UPDATE console_sessions" in statement for statement in statements.texts) == 2
+
+
+def test_new_cookies_beside_links_cost_no_look_up(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit_bad_keys="1/hour")) as app:
+        stranger, statements = Visitor(app), Statements()
+        event.listen(services(app).database.engine, "before_cursor_execute", statements)
+        for cookie in "abcd":
+            stranger.browser.set_cookie(COOKIE, cookie)
+            assert stranger.send("/console/sign-in/link", {"link": "x"}).status_code == 429
         assert sum("WITH seen" in statement for statement in statements.texts) == 1
 
 
