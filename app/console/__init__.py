@@ -21,7 +21,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     permissions = Permissions(app, resources)
     app.extensions[PAGES_OF] = PAGES
     blueprint = Blueprint(NAME, __name__, url_prefix="/console")
-    guard.register(blueprint, permissions, PUBLIC)
+    guard.register(blueprint, permissions, public=PUBLIC, streams=frozenset({pulse.ROUTE}))
     response_headers.register(blueprint)
     static_files.register(blueprint)
     sign_in_page.register(blueprint, permissions)

@@ -24,7 +24,9 @@ PATIENCE_SECONDS = 2.0
 connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
 
-def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[str]) -> None:
+def register(
+    blueprint: Blueprint, permissions: Permissions, *, public: frozenset[str], streams: frozenset[str]
+) -> None:
     """Guard each request before its view runs; `public` are the routes without a session."""
 
     @blueprint.before_request
@@ -41,7 +43,8 @@ def register(blueprint: Blueprint, permissions: Permissions, public: frozenset[s
         note_ids(key_id=key.key_id)
         if request.method == "POST":
             csrf.check_token()
-        _count(key)
+        region = f"{endpoint}?region={request.args.get('region')}"
+        _count(key, is_by_itself=endpoint in streams or (request.method == "GET" and permissions.has(region)))
         permissions.check(endpoint)
         return None
 
@@ -81,10 +84,9 @@ def count_bad_key() -> Allowance | None:
     return None if limit is None else limit.count(request.remote_addr or "")
 
 
-def _count(key: Key) -> None:
+def _count(key: Key, *, is_by_itself: bool) -> None:
     """Count a request of a key. What a browser reads by itself is counted apart, so that it uses up no other limit."""
     limit = services().key_limit
-    is_by_itself = "region" in request.args or event_stream.is_wanted()
     refuse_excess(None if limit is None else limit.count(f"{key.key_id} console" if is_by_itself else key.key_id))
 
 

@@ -45,6 +45,10 @@ class Permissions:
             self.scopes(operation)
         self._operations[route] = operation
 
+    def has(self, route: str) -> bool:
+        """Return whether a route of the console is declared; a region is one, such as `processes?region=workers`."""
+        return route in self._operations
+
     def check(self, route: str) -> None:
         """Raise ForbiddenError if the current key lacks the scope of a route of the console."""
         check(self._operations[route])

@@ -21,6 +21,7 @@ from app.web.http.event_stream import EVENT_STREAM
 from app.web.services import services
 
 EXTENSION = "task_executor_pulse"
+ROUTE = "pulse"
 POLL_SECONDS = 1.0
 # Without gunicorn a stream would hold a thread, so that pages poll.
 POLLING_SECONDS = 60.0
@@ -52,8 +53,8 @@ class Pulse(Streams):
 
 def register(blueprint: Blueprint, permissions: Permissions) -> None:
     """Add the stream."""
-    permissions.declare("pulse", None)
-    blueprint.add_url_rule("/pulse", "pulse", _open)
+    permissions.declare(ROUTE, None)
+    blueprint.add_url_rule("/pulse", ROUTE, _open)
 
 
 def _open() -> Response:

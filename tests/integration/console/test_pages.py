@@ -15,7 +15,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from tests.integration.client import running
-from tests.integration.console.visitor import Visitor
+from tests.integration.console.visitor import OWN, Visitor
 
 PLAIN = [page for page in PAGES if "<" not in page.path]
 NAMES = [page.name for page in PLAIN]
@@ -196,6 +196,38 @@ def test_regions_are_counted_apart_from_pages(database_url: str) -> None:
         visitor = Visitor(app, Scope.ADMIN)
         region = "/console/processes?region=workers"
         assert [visitor.browser.get(region).status_code for _ in range(3)] == [200, 200, 429]
+        visitor.get("/console/processes")
+
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/console/processes?region=none", {}),
+        ("GET", "/console/processes?region=entries", {}),
+        ("HEAD", "/console/processes?region=workers", {}),
+        ("POST", "/console/do/post/workers/x/drain?region=workers", {}),
+        ("GET", "/console/processes", STREAM),
+    ],
+)
+def test_request_cannot_choose_the_count_of_regions(
+    database_url: str, method: str, path: str, headers: dict[str, str]
+) -> None:
+    with running(Settings(database_url=database_url, rate_limit="2/hour")) as app:
+        visitor = Visitor(app, Scope.ADMIN)
+        fields = visitor.form("/console", "/console/sign-out") | {"once": "1"} if method == "POST" else None
+        for _ in range(2):
+            visitor.browser.open(path, method=method, headers=OWN | headers, data=fields)
+        visitor.get("/console/processes", 429)
+
+
+def test_pulse_is_counted_apart_from_pages(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit="1/hour")) as app:
+        visitor = Visitor(app, Scope.READ)
+        for _ in range(2):
+            assert visitor.browser.get("/console/pulse", headers=STREAM).status_code == 200
         visitor.get("/console/processes")
 
 
