@@ -20,7 +20,7 @@ from app.web.services import services
 
 MAX_SHOWN = 100
 MAX_PAGES = 4  # full pages of events that are read, for all windows together
-WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (2, 20, 200, 2_000, 20_000, 200_000))
+WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (0.02, 0.2, 2, 20, 200, 2_000, 20_000, 200_000))
 _ROUTINE = frozenset({EventKind.EXECUTION_SUCCEEDED, EventKind.JOB_CREATED, EventKind.JOB_ENDED})
 
 page = ConsolePage("activity", "/activity", "Activity", reads="GET /events", nav="Activity", shortcut="a")

@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.console.pages import activity_page
 from app.features.events.store import PAGE
 from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
@@ -43,6 +44,27 @@ def test_newest_events_are_shown_behind_many_others(app: Flask, changes: Api, da
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '3 minutes'"))
     database.fetch(text("UPDATE audit_log SET occurred_at = now() - INTERVAL '1 minute'"))
     assert "endpoint created" in Visitor(app, Scope.READ).get("/console/activity")
+
+
+def test_busy_service_shows_its_newest_events(app: Flask, database: Database) -> None:
+    """At 1,500 events in a second, two seconds have more events than the page reads."""
+    database.fetch(
+        text(
+            "INSERT INTO breaker_events (event_id, target, from_state, to_state, reason, occurred_at) "
+            "SELECT CAST(n AS TEXT), 't', 'closed', 'open', 'x', now() + (n - 15000) * INTERVAL '0.000667 seconds' "
+            "  FROM generate_series(1, 30000) AS n"
+        )
+    )
+    page = Visitor(app, Scope.READ).get("/console/activity")
+    assert "The latest 100 events, of the last 200 ms." in page
+    assert "Nothing in the last" not in page
+
+
+def test_page_that_can_read_no_window_says_so(app: Flask, changes: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_page, "MAX_PAGES", 0)
+    page = Visitor(app, Scope.READ).get("/console/activity")
+    assert "More events at once than can be read" in page
+    assert "choose a kind" in page
 
 
 def test_audit_log_is_for_administrators(app: Flask, changes: Api) -> None:
