@@ -7,7 +7,6 @@ from app.console.access.permission import Permissions
 from app.console.http import viewer_zone
 from app.console.http.actions import BACK
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query
 from app.schedule.zones import fault_of, names
 
 page = ConsolePage("time_zone", "/time-zone", "Time zone", reads="GET /stats/figures")
@@ -15,7 +14,7 @@ page = ConsolePage("time_zone", "/time-zone", "Time zone", reads="GET /stats/fig
 
 @page.show
 def show() -> Values:
-    return _form(viewer_zone.zone_name(), query().text(BACK))
+    return _form(viewer_zone.zone_name(), request.args.get(BACK, ""))
 
 
 def register(blueprint: Blueprint, permissions: Permissions) -> None:

@@ -1,5 +1,6 @@
 """Time zone of the viewer: pages show instants in it, and keep UTC in the title and for programs."""
 
+import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -57,6 +58,7 @@ def test_unknown_zone_is_refused_beside_its_field(visitor: Visitor) -> None:
     answer = visitor.send(PATH, fields)
     assert answer.status_code == 422
     assert "Did you mean &#39;Europe/Berlin&#39;?" in answer.get_data(as_text=True)
+    assert "Pages show instants in UTC." in answer.get_data(as_text=True)
     assert visitor.browser.get_cookie(COOKIE, path="/console") is None
 
 
@@ -68,6 +70,15 @@ def test_cookie_with_another_text_counts_as_none(visitor: Visitor, zone: str) ->
 
 def test_form_leads_to_pages_of_the_console_only(visitor: Visitor) -> None:
     assert choose(visitor, "UTC", "//evil.example") == "/console"
+
+
+def test_link_leads_back_to_a_long_address(visitor: Visitor) -> None:
+    path = f"/console/executions?name={'n' * 190}&endpoint=e"
+    page = visitor.get(path)
+    (link,) = re.findall(r'class="zone" href="([^"]+)"', page)
+    there = visitor.get(link)
+    assert f'name="back" value="{path.replace("&", "&amp;")}"' in there
+    assert f'class="zone" href="{link}"' in there, "the page itself does not become the way back"
 
 
 def test_form_needs_the_token_of_the_session(visitor: Visitor) -> None:
