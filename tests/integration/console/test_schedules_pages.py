@@ -76,7 +76,10 @@ def test_faults_of_the_address_are_told(visitor: Visitor) -> None:
 
 
 def test_outage_is_simulated(api: Api, visitor: Visitor) -> None:
-    assert "Simulate" in visitor.get(f"{PATH}/what-if")
+    asked = visitor.get(f"{PATH}/what-if")
+    assert "Simulate" in asked
+    assert "Times are in UTC" not in asked.partition("<footer")[0], "results are in the viewer's zone"
+    assert "Down from, UTC" in asked
     register(api)
     created(api, cron(cron="* * * * *", name="beat", max_catch_up=10))
     at = datetime.now(UTC).replace(microsecond=0)
