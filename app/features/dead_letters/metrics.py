@@ -7,11 +7,12 @@ from app.kernel.sql import statement
 
 MAX_LETTERS = 1_000  # counted of an endpoint
 MAX_ENDPOINTS = 200
-STRIDE = 5_000  # letters that a statement reads, more than are counted of an endpoint
+STRIDE = 2 * MAX_LETTERS  # letters that a statement reads
 MAX_ENDS = 1_000
 LATE_SECONDS = 60.0  # a worker or scheduler without backlog needs a few
 
-# The first open letters behind an endpoint, counted by endpoint: the count of the last endpoint may be incomplete.
+# The first open letters behind an endpoint, counted by endpoint: the count of the last endpoint may be incomplete,
+# which does not matter from MAX_LETTERS on.
 OPEN_LETTERS = statement(
     "stats.open_letters",
     """
@@ -46,7 +47,7 @@ def unseen(database: Database) -> list[UnseenLetters]:
         after = found[-1].endpoint if found else ""
         rows = database.fetch(OPEN_LETTERS, {"after": after, "most": STRIDE})
         is_end = sum(row.n for row in rows) < STRIDE
-        whole = rows if is_end or len(rows) == 1 else rows[:-1]
+        whole = rows if is_end or rows[-1].n >= MAX_LETTERS else rows[:-1]
         found += [UnseenLetters(row.endpoint, min(row.n, MAX_LETTERS)) for row in whole]
         if is_end:
             break

@@ -38,3 +38,13 @@ def test_letters_of_many_endpoints_are_counted_by_one_statement(database: Databa
     event.listen(database.engine, "before_cursor_execute", statements)
     assert len(metrics.unseen(database)) == len(LETTERS)
     assert len(statements.texts) == 1
+
+
+@pytest.mark.usefixtures("letters")
+def test_count_that_reaches_its_bound_is_not_read_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "STRIDE", 6)
+    monkeypatch.setattr(metrics, "MAX_LETTERS", 3)
+    statements = Statements()
+    event.listen(database.engine, "before_cursor_execute", statements)
+    assert [each.letters for each in metrics.unseen(database)] == [1, 3, 2, 1]
+    assert len(statements.texts) == 2
