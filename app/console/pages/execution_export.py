@@ -1,5 +1,6 @@
 """Export of the executions of a filter: CSV, or lines of JSON as the API answers them, sent while they are read."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,13 +15,15 @@ from app.console.pages.execution_query import filter_of_address
 from app.console.views.execution_lines import csv_head, csv_lines
 from app.kernel.db import Database, deadline
 from app.kernel.db.paging import PageRequest
-from app.kernel.errors import UnavailableError
+from app.kernel.errors import TimedOutError, UnavailableError
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_model import Execution
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_list import page_of_executions
 from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.services import services
+
+log = logging.getLogger(__name__)
 
 MOST = 100_000  # executions of one export
 ROWS = 200  # of a read
@@ -72,6 +75,9 @@ class _Lines:
             yield csv_head() if self._kind == "csv" else ""
             for executions in self._pages():
                 yield csv_lines(executions) if self._kind == "csv" else _json_lines(executions)
+        except TimedOutError:
+            log.info("an export took longer than %.0f s; its file is incomplete: %s", SECONDS, self._wanted)
+            raise
         finally:
             deadline.end()
             self.close()

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 
 import pytest
 from flask import Flask
@@ -11,6 +12,7 @@ from app.console.pages import execution_export
 from app.console.pages.execution_export import ROWS, running
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from app.kernel.errors import TimedOutError
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
@@ -64,6 +66,17 @@ def test_list_leads_to_the_export_of_its_filter(visitor: Visitor) -> None:
 def test_export_ends_at_its_bound(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution_export, "MOST", ROWS + 1)
     assert len(exported(visitor, "format=ndjson").splitlines()) == ROWS + 1
+
+
+def test_export_that_takes_too_long_is_cut_and_logged_with_its_filter(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(execution_export, "SECONDS", 0.0)
+    caplog.set_level(logging.INFO, execution_export.__name__)
+    with pytest.raises(TimedOutError):
+        exported(visitor, "endpoint=mail")
+    (line,) = (line for line in caplog.messages if "its file is incomplete" in line)
+    assert "endpoint='mail'" in line
 
 
 def test_text_of_a_receiver_is_no_formula(visitor: Visitor, database: Database) -> None:
