@@ -12,6 +12,7 @@ from app.kernel.sql import statement
 
 MAX_LETTERS = 200  # counted, so that a resolved letter changes the mark
 MAX_BULK_JOBS = 20
+MAX_ACTOR_PROCESSES = 2_000  # of any age: no index has the newest first
 
 READ = statement(
     "change_marks.read",
@@ -38,10 +39,15 @@ READ = statement(
                 ORDER BY created_at DESC, operation_id DESC LIMIT {bulk_jobs})
     UNION ALL (SELECT 'workers', concat_ws(' ', worker_id, status, CASE WHEN lease_expires_at <= now() THEN 'x' END)
                  FROM workers)
+    UNION ALL (SELECT 'workers', concat_ws(' ', CAST(count(*) AS TEXT), CAST(max(connected_at) AS TEXT),
+                                           CAST(max(left_at) AS TEXT)) FROM (
+                SELECT connected_at, left_at FROM actor_processes
+                 ORDER BY worker_id, session_id LIMIT {actor_processes}) AS connected)
     UNION ALL (SELECT 'workflows', workflow_id FROM workflows ORDER BY created_at DESC, workflow_id DESC LIMIT 1)
     """,
     letters=MAX_LETTERS,
     bulk_jobs=MAX_BULK_JOBS,
+    actor_processes=MAX_ACTOR_PROCESSES,
 )
 
 Marks = Mapping[str, Set[str]]

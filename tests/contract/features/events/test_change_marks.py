@@ -7,7 +7,8 @@ from sqlalchemy import text
 
 from app.features.events import change_marks
 from app.kernel.db import Database
-from app.kernel.processes import worker_lease
+from app.kernel.processes import actor_processes, worker_lease
+from app.kernel.processes.actor_processes import ActorProcess
 
 CHANGES: dict[str, Callable[[Database], object]] = {
     "audit": lambda database: run(
@@ -54,3 +55,13 @@ def test_lost_worker_and_progress_of_a_bulk_job_are_changes(database: Database) 
     run(database, "UPDATE workers SET lease_expires_at = now()")
     run(database, "UPDATE redrives SET redriven = redriven + 1")
     assert change_marks.changed(before, change_marks.read(database)) == ["walks", "workers"]
+
+
+def test_process_with_actors_that_connects_or_leaves_is_a_change(database: Database) -> None:
+    for is_connected in (True, False, True):
+        before = change_marks.read(database)
+        process = ActorProcess(
+            session_id="s", host="h", pid=1, threads=1, endpoints=("mail",), is_connected=is_connected
+        )
+        actor_processes.write(database, "w", process)
+        assert change_marks.changed(before, change_marks.read(database)) == ["workers"]
