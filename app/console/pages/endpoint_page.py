@@ -28,6 +28,7 @@ from app.kernel.db.paging import PageRequest
 from app.kernel.formats import marshmallow_faults
 from app.web.catalog import endpoints_api
 from app.web.catalog.endpoints_api import FlowSchema
+from app.web.http.error_envelope import client_error
 from app.web.services import services, wake
 
 MAX_VERSIONS = 50
@@ -48,7 +49,7 @@ def show(name: str) -> Values:
         "endpoint": _endpoint(name),
         "ranges": PERIODS,
         "last": chosen_period(),
-        "reach": reach(_uses(name)),
+        "reach": _reach(name),
     }
 
 
@@ -91,6 +92,15 @@ def uses_(name: str) -> Values:
     return {"uses": [each for each in _uses(_endpoint(name).name) if each.count]}
 
 
+def _reach(name: str) -> list[str] | None:
+    """Return the reach of a change; None if the uses cannot be read, which the rest of the page survives."""
+    try:
+        return reach(_uses(name))
+    except Exception as error:  # noqa: BLE001 - the log has it
+        client_error(error)
+        return None
+
+
 def _uses(name: str) -> list[uses.Use]:
     return once_a_request("uses", lambda: uses.uses_of_endpoint(services().database, name))
 
@@ -113,7 +123,7 @@ def _shown(endpoint: Endpoint, given: Mapping[str, str], etag: str, faults: Sequ
         "given": given,
         "faults": faults,
         "etag": etag,
-        "reach": reach(_uses(endpoint.name)),
+        "reach": _reach(endpoint.name),
     }
 
 

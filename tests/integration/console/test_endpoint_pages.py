@@ -149,3 +149,16 @@ def test_reach_is_shown_before_a_pause_and_a_change_of_limits(app: Flask, databa
     rows.add_executions(database, 3, endpoint=endpoint)
     assert "Saving reaches 3 waiting executions." in visitor.get(f"{ONE}/flow")
     assert "The pause reaches 3 waiting executions." in visitor.get(ONE)
+
+
+def test_unreadable_uses_leave_the_reach_unknown_and_the_rest_of_the_page(
+    app: Flask, database: Database, endpoint: str
+) -> None:
+    visitor = Visitor(app, Scope.ADMIN)
+    database.fetch(text("ALTER TABLE notification_rules RENAME TO away"))
+    page = visitor.get(ONE)
+    assert "The reach of the pause is unknown" in page
+    assert page.count("This part cannot be shown") == 1, "the uses"
+    flow = visitor.get(f"{ONE}/flow")
+    assert "The reach of the change is unknown" in flow
+    assert "Nothing uses the endpoint" not in flow
