@@ -28,8 +28,11 @@ _QUERIES = {
     "schedules_bulk": ("action=resume",),
     "what_if": ("length=1d",),
     "history": ("last=24h", "last=30d", "endpoint={endpoint}&last=30d"),
-    "letters": ("state=resolved", "endpoint={endpoint}", "error_type=nobody", "labels=team=nobody", "since=30d"),
-    "redrive": ("endpoint={endpoint}",),
+    "letters": (
+        *("state=resolved", "endpoint={endpoint}", "error_type=nobody", "labels=team=nobody"),
+        *("group=0000000000000000", "since=30d", "newest=10000"),
+    ),
+    "redrive": ("endpoint={endpoint}", "labels=team=nobody"),
     "endpoints": ("sort=failed",),
     "catalogue": ("kind=secrets", "kind=payload-specs"),
     "routes": ("endpoint={endpoint}",),

@@ -10,13 +10,16 @@ from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now
 from app.console.pages.address_filter import SINCE, beginning, read_filter
 from app.features.dead_letters.api import DeadLetterQuery
-from app.features.dead_letters.letter_groups import LetterGroup, groups_of
+from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
+from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import compact_json
 from app.web.services import services
 
 ROWS, GROUPS = 50, 30
+NEWEST = 2_000  # letters that are grouped at first
+LIST = ChunkedRead(chunks=3)
 NAMES = ("endpoint", "error_type", "labels", "group", "failed_after", "failed_before")
 
 page = ConsolePage(
@@ -32,17 +35,21 @@ def show() -> Values:
 
 @page.region("groups", live="letters", reads="GET /dead-letters/groups")
 def groups() -> Values:
-    """Group the letters of the filter by their faults."""
+    """Group the newest letters of the filter by their faults; `newest` of the address asks for more of them."""
     given, wanted, faults = letter_filter(now())
     if faults or _state() is not LetterState.OPEN:
         return {"groups": None, "is_open": _state() is LetterState.OPEN}
-    found = groups_of(services().database, wanted)
+    newest = query().whole("newest", NEWEST, least=1, most=MAX_LOOKED_AT)
+    found = groups_of(services().database, wanted, most=newest)
     shown = found.items[:GROUPS]
     return {
         "groups": [_group(each, given) for each in shown],
         "found": found,
         "is_open": True,
+        "given": given,
         "left": len(found.items) - len(shown),
+        "most": MAX_LOOKED_AT,
+        "may_widen": not found.is_complete and newest < MAX_LOOKED_AT,
     }
 
 
@@ -58,7 +65,7 @@ def list_() -> Values:
     given, wanted, faults = letter_filter(now())
     if faults:
         return {"letters": [], "faults": faults, "given": given, "older": "", "state": _state().value}
-    found = page_of_letters(services().database, _until(wanted), PageRequest(ROWS, position_after()))
+    found = page_of_letters(services().database, _until(wanted), PageRequest(ROWS, position_after()), LIST)
     shown: Values = {"letters": found.items, "older": address_behind(found.next)}
     return shown | {"faults": {}, "given": given, "state": _state().value}
 

@@ -1,7 +1,7 @@
 """Groups of dead letters: thousands of failures are a few faults.
 
-The newest letters of a filter are read, up to a bound of rows and of time, and grouped by endpoint, error, status of
-the answer and form of the message.
+The newest letters are read, up to a bound of rows and of time. Letters of the filter are grouped by endpoint, error,
+status of the answer and form of the message.
 """
 
 import time
@@ -42,27 +42,35 @@ class LetterGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterGroups:
-    """The groups with the most letters; `is_complete` is true if all letters of the filter were read."""
+    """The groups with the most letters.
+
+    Attributes:
+        looked_at: Number of grouped letters.
+        read: Number of the newest letters that were read, matching or not; there may be fewer.
+        is_complete: Whether all letters of the filter were read.
+    """
 
     items: Sequence[LetterGroup]
     looked_at: int
+    read: int
     is_complete: bool
 
 
 def groups_of(
     database: Database, wanted: LetterFilter, *, most: int = MAX_LOOKED_AT, seconds: float = SECONDS
 ) -> LetterGroups:
-    """Group the newest letters of a filter."""
-    until, after, seen = time.monotonic() + seconds, None, list[DeadLetter]()
-    read = ChunkedRead(seconds=seconds, size=STRIDE)
+    """Group the letters of a filter among the `most` newest."""
+    until, after, read, seen = time.monotonic() + seconds, None, 0, list[DeadLetter]()
     while True:
-        page = page_of_letters(database, wanted, PageRequest(min(STRIDE, most - len(seen)), after), read)
+        size = min(STRIDE, most - read)
+        # The letter behind the last one shows whether any is left.
+        page = page_of_letters(database, wanted, PageRequest(size, after), ChunkedRead(size=size + 1, chunks=1))
         seen += page.items
-        after = page.next
-        if after is None or len(seen) >= most or time.monotonic() >= until:
+        after, read = page.next, read + size
+        if after is None or read >= most or time.monotonic() >= until:
             break
     groups = _grouped(seen)
-    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=len(seen), is_complete=after is None)
+    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=len(seen), read=read, is_complete=after is None)
 
 
 def _grouped(letters: Sequence[DeadLetter]) -> list[LetterGroup]:

@@ -1,8 +1,9 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
+import itertools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -75,13 +76,17 @@ def page_of_letters(
     database: Database, wanted: LetterFilter, request: PageRequest, read: ChunkedRead = QUICK
 ) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
-    index, conditions = wanted.index(), wanted.conditions()
+    index, conditions, limit = wanted.index(), wanted.conditions(), request.limit
+    if wanted.group is not None:  # a chunk may hold few letters of the group
+        limit = max(limit, read.size)
     found, after, until = list[Row[Any]](), request.after, time.monotonic() + read.seconds
-    while True:
+    of_a_turn = read if wanted.group is None else replace(read, chunks=1)
+    for number in itertools.count(1):
         part = wanted.part(after)
-        rows, after = read.page(database, index, part, columns=[*_D], conditions=conditions, limit=request.limit)
+        rows, after = of_a_turn.page(database, index, part, columns=[*_D], conditions=conditions, limit=limit)
         found += filter(wanted.has, rows)
-        if wanted.group is None or after is None or len(found) > request.limit or time.monotonic() >= until:
+        is_enough = after is None or len(found) > request.limit or number == read.chunks or time.monotonic() >= until
+        if wanted.group is None or is_enough:
             break
     shown = found[: request.limit]
     if len(shown) < len(found):

@@ -1,5 +1,6 @@
 """Chunked scans of an index in the order of a list: each chunk reads a bounded number of entries."""
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -133,10 +134,14 @@ def pass_through(
 
 @dataclass(frozen=True, slots=True)
 class ChunkedRead:
-    """Pages of an index: a page is returned short after `seconds`, each chunk reads `size` entries."""
+    """Pages of an index: each chunk reads `size` entries; a page is returned short after `seconds`, or after `chunks`.
+
+    Without `chunks` only the time bounds the statements of a page.
+    """
 
     seconds: float = 0.02
     size: int = CHUNK_SIZE
+    chunks: int | None = None
 
     def page(
         self,
@@ -150,14 +155,14 @@ class ChunkedRead:
     ) -> tuple[Sequence[Row[Any]], Position | None]:
         """Read up to `limit` matching rows; returns them, and the position after which the next page starts."""
         found, until = list[Row[Any]](), time.monotonic() + self.seconds
-        while True:
+        for number in itertools.count(1):
 
             def narrow(seen: Part, left: int = limit + 1 - len(found)) -> Select[Any]:
                 return index.read(seen, *columns).where(*conditions).limit(left)
 
             rows, reached = pass_through(database, index, part, narrow, self.size)
             found += rows
-            if reached is None or len(found) > limit or time.monotonic() >= until:
+            if reached is None or len(found) > limit or number == self.chunks or time.monotonic() >= until:
                 break
             part = replace(part, start=reached)
         shown = found[:limit]

@@ -4,7 +4,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.console.pages import executions_page
+from app.console.pages import executions_page, letters_page
 from app.features.bulk_jobs.store import BULK_OPERATIONS
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.access.api_keys import Scope
@@ -233,6 +233,22 @@ def test_group_is_archived_with_a_reason(operator: Visitor, database: Database, 
     assert operator.send(action, form | {"note": "known"}).status_code == 303
     (begun,) = BULK_OPERATIONS.page(database, PageRequest()).items
     assert (begun.action, begun.parameters["note"], begun.wanted["endpoint"]) == ("archive", "known", "send-mail")
+
+
+def test_groups_count_among_the_newest_letters_and_are_archived_after_a_wider_look(
+    operator: Visitor, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_page, "NEWEST", 4)
+    action, page = "/console/do/post/bulk-operations", shown(operator, LETTERS)
+    assert "Counted among the newest 4 open letters; older letters were not looked at." in page
+    assert "+…" in page
+    assert not operator.has_form(LETTERS, action), "the number that is typed would be too small"
+    archive = page.partition('">Archive…')[0].rpartition('href="')[2].replace("&amp;", "&")
+    assert operator.has_form(archive, action)
+    assert "Counted among" not in shown(operator, archive)
+    nobody = f"{LETTERS}?labels=team%3Dnobody"
+    assert "None of the newest 4 open letters matches" in shown(operator, nobody)
+    assert "No open letter" in shown(operator, f"{nobody}&newest=10000")
 
 
 def test_letter_is_redriven_or_archived_on_its_page(operator: Visitor, database: Database, story: Story) -> None:

@@ -2,16 +2,21 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from app.features.dead_letters.letter_groups import groups_of
 from app.features.dead_letters.letter_list import LetterFilter, next_letters, page_of_letters
 from app.kernel.db import Database
+from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
 from app.queue.bulk.bulk_job import BEGINNING
+from benchmarks.statement_costs import is_setting
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.registered import register
+from tests.integration.statements import Statements
+from tests.waiting import HUNG_SECONDS
 
 TIMEOUT = {"error_type": "TIMEOUT", "message": "no answer in 5000 ms"}
 
@@ -49,6 +54,24 @@ def test_groups_read_a_bounded_number_of_letters(api: Api, database: Database) -
         rows.add_letter(database, **answered(422, number))
     found = groups_of(database, LetterFilter(), most=3)
     assert (found.looked_at, found.is_complete, found.items[0].count) == (3, False, 3)
+
+
+@pytest.mark.parametrize(
+    "wanted", [LetterFilter(labels={"team": "nobody"}), LetterFilter(group="0" * 16)], ids=["labels", "group"]
+)
+def test_filters_without_a_match_read_a_bounded_number_of_letters(
+    api: Api, database: Database, statements: Statements, wanted: LetterFilter
+) -> None:
+    """However much time there is."""
+    register(api)
+    for number in range(9):
+        rows.add_letter(database, **answered(422, number))
+    found = groups_of(database, wanted, most=3, seconds=HUNG_SECONDS)
+    assert (found.looked_at, found.read, found.is_complete) == (0, 3, False)
+    statements.clear()
+    page = page_of_letters(database, wanted, PageRequest(), ChunkedRead(HUNG_SECONDS, size=2, chunks=3))
+    assert len([each for each in statements.texts if not is_setting(each)]) == 6
+    assert page.next is not None, "older letters were not read"
 
 
 def test_pages_of_a_group_continue_behind_other_letters(api: Api, database: Database) -> None:
