@@ -18,8 +18,9 @@ from app.features.bulk_jobs.store import (
     BulkOperation,
     Parameters,
 )
-from app.features.dead_letters.letter_list import LetterFilter, next_letters
+from app.features.dead_letters.letter_list import LetterFilter, count_letters, next_letters
 from app.kernel.db import Database
+from app.kernel.db.chunked_scan import RowCount
 from app.kernel.db.paging import Position
 from app.queue.bulk.bulk_job_kind import AT_ONCE, FilteredRow
 from app.queue.ending.letters import DeadLetter, archive_several
@@ -30,7 +31,7 @@ from app.queue.jobs import schedule_walk
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.schedule_walk import ScheduleSelection, next_schedules
 from app.queue.reading.execution_filter import ExecutionFilter
-from app.queue.reading.execution_list import next_selected
+from app.queue.reading.execution_list import count_selected, next_selected
 from schema.states import BulkAction, ExecutionStatus
 
 SCHEDULES_AT_ONCE = 20  # jobs per transaction: each takes several statements, and up to 500 executions
@@ -59,6 +60,13 @@ class OperationJob:
         else:
             found = next_selected(database, wanted, after, limit)
         return [FilteredRow(position, position.key if is_wanted else None) for position, is_wanted in found]
+
+    def count(self, database: Database, wanted: Chosen, after: Position, limit: int) -> RowCount | None:
+        if isinstance(wanted, ScheduleSelection):
+            return None
+        if isinstance(wanted, LetterFilter):
+            return count_letters(database, wanted, after, limit)
+        return count_selected(database, wanted, after, limit)
 
     def at_once(self, bulk_job: BulkOperation) -> int:
         return SCHEDULES_AT_ONCE if bulk_job.action in OF_SCHEDULES else AT_ONCE

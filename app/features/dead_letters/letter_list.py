@@ -8,11 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, false, func, select, true
+from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, true
 
 from app.features.dead_letters.message_form import group_id
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import QUICK, ChunkedRead, ListIndex
+from app.kernel.db.chunked_scan import QUICK, ChunkedRead, ListIndex, RowCount
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
 from app.kernel.unreadable import readable
@@ -98,13 +98,23 @@ def next_letters(
     database: Database, wanted: LetterFilter, after: Position, limit: int
 ) -> list[FilteredRow[DeadLetter]]:
     """Read the next letters of the filter's index, oldest first, with None for letters that do not match."""
-    is_wanted = and_(true(), *wanted.conditions()).label("is_wanted")
-    part = wanted.part(None)
-    query = wanted.index().read_up(Part(max(after, part.end), part.start), *_D, is_wanted).limit(limit)
+    query = _next(wanted, after, *_D).limit(limit)
     letters = [
         (DeadLetter.from_row(row), row.is_wanted and wanted.has(row)) for row in chunked_scan.in_order(database, query)
     ]
     return [FilteredRow(letter.position, letter if matches else None) for letter, matches in letters]
+
+
+def count_letters(database: Database, wanted: LetterFilter, after: Position, limit: int) -> RowCount | None:
+    """Count the next letters of the filter's index; None for a group, which no column has."""
+    return None if wanted.group is not None else chunked_scan.count_rows(database, _next(wanted, after).limit(limit))
+
+
+def _next(wanted: LetterFilter, after: Position, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Select columns of the next letters of the filter's index, and `is_wanted`."""
+    is_wanted = and_(true(), *wanted.conditions()).label("is_wanted")
+    part = wanted.part(None)
+    return wanted.index().read_up(Part(max(after, part.end), part.start), *columns, is_wanted)
 
 
 def letters_of(database: Database, execution_id: str) -> list[DeadLetter]:

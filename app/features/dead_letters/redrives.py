@@ -9,10 +9,11 @@ from datetime import datetime
 from functools import partial
 
 from app.features.dead_letters import trial
-from app.features.dead_letters.letter_list import LetterFilter, next_letters
+from app.features.dead_letters.letter_list import LetterFilter, count_letters, next_letters
 from app.features.dead_letters.redrive import redrive_as_new_jobs
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.db.chunked_scan import RowCount
 from app.kernel.db.paging import Position
 from app.kernel.errors import RedriveNotFoundError
 from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
@@ -87,6 +88,9 @@ class RedriveJob:
         self, database: Database, wanted: LetterFilter, after: Position, limit: int
     ) -> list[FilteredRow[DeadLetter]]:
         return next_letters(database, wanted, after, limit)
+
+    def count(self, database: Database, wanted: LetterFilter, after: Position, limit: int) -> RowCount | None:
+        return count_letters(database, wanted, after, limit)
 
     def at_once(self, bulk_job: Redrive) -> int:
         return AT_ONCE if bulk_job.to_endpoint is None else NEW_JOBS_AT_ONCE

@@ -14,6 +14,8 @@ from sqlalchemy import (
     Executable,
     Row,
     Select,
+    case,
+    func,
     literal,
     select,
     tuple_,
@@ -75,6 +77,22 @@ def in_order(database: Database, query: Executable, params: Mapping[str, Any] | 
         return connection.execute(query, params).all()
 
     return database.transact(body)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """Number of rows of a read, and of its matching rows."""
+
+    read: int
+    matching: int
+
+
+def count_rows(database: Database, query: Select[Any]) -> RowCount:
+    """Count the rows of a query, and its rows with a true `is_wanted`, as `in_order` reads them."""
+    seen = query.subquery("seen")
+    counts = select(func.count().label("read"), func.count(case((seen.c.is_wanted, 1))).label("matching"))
+    (row,) = in_order(database, counts.select_from(seen))
+    return RowCount(row.read, row.matching)
 
 
 def newest(

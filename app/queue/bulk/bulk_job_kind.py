@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from app.kernel.db import Database
+from app.kernel.db.chunked_scan import RowCount
 from app.kernel.db.paging import Position
 from app.queue.bulk.bulk_job import BEGINNING, BulkJob
 from app.queue.bulk.bulk_job_store import BulkJobStore
@@ -130,6 +131,24 @@ class BulkJobKind(Protocol[W, Q, T]):
         """
 
 
+@runtime_checkable
+class CountingKind(Protocol):
+    """A kind of bulk job whose preview is counted in the database, as far as a filter allows."""
+
+    def count(self, database: Database, wanted: Any, after: Position, limit: int) -> RowCount | None:
+        """Count the rows that `next` would read.
+
+        Args:
+            database: Database of the service.
+            wanted: Filter of the bulk job.
+            after: Cursor; only later rows are counted.
+            limit: Largest number of rows.
+
+        Returns:
+            Numbers of rows; None if only the rows themselves show whether they match.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class BulkPreview(Generic[T]):
     """Preview of a bulk job.
@@ -173,5 +192,10 @@ def preview(
         read += len(rows)
         if len(rows) < at_once:
             return BulkPreview(len(found), found[:SAMPLE], is_complete=True)
-        after = rows[-1].position
+        after, left = rows[-1].position, max(0, most - read)
+        if len(found) >= SAMPLE and isinstance(kind, CountingKind):
+            rest = kind.count(database, wanted, after, left + 1)  # the last row shows whether any is left
+            if rest is not None:
+                count = len(found) + min(rest.matching, left)
+                return BulkPreview(count, found[:SAMPLE], is_complete=rest.read <= left)
     return BulkPreview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import ListIndex
+from app.kernel.db.chunked_scan import ListIndex, RowCount
 from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
 from app.queue.executions.execution_model import Execution
 from app.queue.reading.execution_filter import ExecutionFilter, job_of_key, matching
@@ -154,13 +154,23 @@ def next_selected(
 
     Each status is read by its index. Its rows are checked for the other conditions.
     """
+    rows = chunked_scan.in_order(database, _selected(wanted, after, limit))
+    positions = [Position(row.created_at, row.execution_id) for row in rows]
+    return list(zip(positions, matching(database, wanted, rows), strict=True))
+
+
+def count_selected(database: Database, wanted: ExecutionFilter, after: Position, limit: int) -> RowCount | None:
+    """Count the next executions behind a position; None if their jobs show whether they match."""
+    if wanted.conditions_of_jobs():
+        return None
+    return chunked_scan.count_rows(database, _selected(wanted, after, limit))
+
+
+def _selected(wanted: ExecutionFilter, after: Position, limit: int) -> Select[Any]:
     newer = Part.between(wanted.created_after, wanted.created_before, None)
     part = Part(max(after, newer.end), newer.start)
     columns = _E.execution_id, _E.created_at, _E.job_id, wanted.matches()
     indexes = [executions_in(status, endpoint=wanted.endpoint) for status in wanted.statuses or ExecutionStatus]
     reads = [index.read_up(part, *columns).limit(limit) for index in indexes]
     found = union_all(*reads).subquery("found")
-    query = select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)
-    rows = chunked_scan.in_order(database, query)
-    positions = [Position(row.created_at, row.execution_id) for row in rows]
-    return list(zip(positions, matching(database, wanted, rows), strict=True))
+    return select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)

@@ -11,6 +11,7 @@ from app.features.control import shared_figures
 from app.features.control.fresh_reading import FreshReading
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from app.queue.bulk import bulk_job_kind
 from benchmarks.console_addresses import addresses
 from benchmarks.statement_costs import is_setting
 from tests import rows
@@ -66,7 +67,7 @@ def test_each_page_runs_few_statements(
     assert found == {}
 
 
-def test_filters_of_many_dead_letters_run_few_statements(
+def test_pages_of_many_dead_letters_run_few_statements(
     app: Flask,
     places: Mapping[str, str],
     database: Database,
@@ -74,10 +75,12 @@ def test_filters_of_many_dead_letters_run_few_statements(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also a filter without a match, however much time there is."""
-    rows.add_letters(database, 40)
+    rows.add_letters(database, 150)
     monkeypatch.setattr(letters_page, "LIST", replace(letters_page.LIST, seconds=HUNG_SECONDS, size=2))
     monkeypatch.setattr(letters_page, "NEWEST", 4)
-    assert with_many_statements(app, statements, addresses(places, "letters")) == {}
+    monkeypatch.setitem(bulk_job_kind.preview.__kwdefaults__, "at_once", 10)
+    previews = "/console/dead-letters/redrive", "/console/executions/bulk?action=retry"
+    assert with_many_statements(app, statements, [*addresses(places, "letters"), *previews]) == {}
 
 
 def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[str]) -> dict[str, list[str]]:

@@ -314,6 +314,21 @@ def test_preview_reads_a_bounded_number_of_rows(database: Database) -> None:
     )
 
 
+def test_preview_counts_the_rows_behind_its_sample_as_a_read_of_all_rows_does(database: Database) -> None:
+    for number, each in enumerate(rows.add_executions(database, 40)):
+        set_column(database, "executions", each, "queue", "'bulk'" if number % 2 else "'http'")
+    for wanted, matching in ((TARGET_ONLY, 40), (BulkFilter(queue="bulk"), 20), (BulkFilter(job_id="job_none"), 0)):
+        chosen = selection_of(BulkAction.CANCEL, wanted, Parameters(), rows.database_now(database))
+        seen = preview(database, kind(database), chosen)
+        assert (seen.count, seen.is_complete) == (matching, True), wanted
+        for size in (11, 20):
+            assert preview(database, kind(database), chosen, at_once=size) == seen, wanted
+        assert preview(database, kind(database), chosen, at_once=20, most=40) == seen, wanted
+    chosen = selection_of(BulkAction.CANCEL, TARGET_ONLY, Parameters(), rows.database_now(database))
+    bounded = preview(database, kind(database), chosen, at_once=11, most=39)
+    assert (bounded.count, bounded.is_complete) == (39, False)
+
+
 def test_rows_without_a_match_are_skipped(database: Database) -> None:
     """Some pages have no match at all."""
     (first,) = rows.add_executions(database)

@@ -49,6 +49,17 @@ def test_redrive_runs_the_letters_of_its_filter_in_order_at_its_rate(database: D
     assert {tuple(row) for row in resolved} == {(None, None), ("REDRIVEN", "me")}
 
 
+def test_preview_counts_the_letters_behind_its_sample_as_a_read_of_all_letters_does(database: Database) -> None:
+    add_letters(database, 15, labels={"team": "a"})
+    add_letters(database, 15)
+    for wanted, matching in ((ALL_LETTERS, 30), (LetterFilter(labels={"team": "a"}), 15)):
+        seen = preview(database, redrive_job(database), wanted)
+        assert (seen.count, seen.is_complete) == (matching, True)
+        assert preview(database, redrive_job(database), wanted, at_once=11) == seen
+        bounded = preview(database, redrive_job(database), wanted, at_once=11, most=14)
+        assert (bounded.count, bounded.is_complete) == (14, False)
+
+
 def test_redrive_and_list_select_the_same_letters(database: Database) -> None:
     first, between, last = add_letters(database, 3)
     after, before = (rows.execution(database, each).completed_at for each in (first, last))
