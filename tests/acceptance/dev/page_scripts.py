@@ -30,7 +30,7 @@ PREFACE = f"""
 set -euo pipefail
 te() {{ curl -sS --fail-with-body -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$@"; }}
 export PYTHONPATH={ROOT}:{ROOT}/client:{ROOT}/receiver
-trap 'kill $(jobs -p) 2> /dev/null' EXIT
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 """
 
 

@@ -89,10 +89,12 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals, tmp_path: Pa
         for line in served.stdout:
             output.append(line)
             if "Ctrl-C stops everything" in line:
-                if number == signal.SIGINT:
-                    _run_pages("".join(output), tmp_path)
-                started = _descendants(served.pid)
-                served.send_signal(number)
+                try:
+                    if number == signal.SIGINT:
+                        _run_pages("".join(output), tmp_path)
+                finally:  # else the `with` statement would wait for its end
+                    started = _descendants(served.pid)
+                    served.send_signal(number)
         assert served.wait(60) == (-number if number == signal.SIGKILL else 0)
     names = " ".join(started.values())
     for name in ("postgres", "valkey-server", "tansu", "gunicorn", "dramatiq", "app.scheduler"):
