@@ -17,13 +17,15 @@ from sqlalchemy import ClauseElement, Connection, TextClause, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy_cockroachdb.psycopg2 import CockroachDBDialect_psycopg2
 
-from app.features.dead_letters.letter_list import letters_of
+from app.features.dead_letters.letter_list import LetterFilter, count_letters, letters_of
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest, Position
 from app.kernel.formats import EPOCH
 from app.queue.jobs.job_list import JobFilter, ListBounds, page_of_jobs
 from app.queue.jobs.node_lists import jobs_of_workflow
-from schema.states import JobStatus, Trigger
+from app.queue.reading.execution_filter import ExecutionFilter
+from app.queue.reading.execution_list import count_selected
+from schema.states import ExecutionStatus, JobStatus, Trigger
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
@@ -205,6 +207,14 @@ def read_jobs_in_chunks_of_one_row(database: Database) -> None:
         assert jobs_of_workflow(database, "wf_none", PageRequest(limit=1, after=after)).items == []
 
 
+def count_rows_behind_a_sample(database: Database) -> None:
+    """Count as the preview of an operation on more rows than its sample does."""
+    after = Position(EPOCH, "")
+    assert count_letters(database, LetterFilter(endpoint="target", labels={"team": "a"}), after, 9) is not None
+    wanted = ExecutionFilter(statuses=[ExecutionStatus.QUEUED], endpoint="target", queue="http")
+    assert count_selected(database, wanted, after, 9) is not None
+
+
 def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commit the next transaction, then raise as if the connection broke: the retry reads the committed rows."""
     dialect: Any = database.engine.dialect
@@ -224,6 +234,7 @@ def test_every_statement_built_with_core_is_valid_on_both_databases(
 ) -> None:
     send_all_requests(api, database)
     read_jobs_in_chunks_of_one_row(database)
+    count_rows_behind_a_sample(database)
     for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
         lose_the_next_answer(database, monkeypatch)
         assert api.post(path, body).status_code == 201
