@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MOST = 100_000  # executions of one export
 ROWS = 200  # of a read
-SECONDS = 60.0  # of all reads; later the connection ends, so that no part looks like the whole
+SECONDS = 60.0  # of reads and of waits for the reader; later the connection ends, so that no part looks like the whole
 FORMATS = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 _PATIENCE = 0.1  # seconds of a scan for rare executions
 

@@ -1,6 +1,6 @@
 """Rows of the processes of users that run actors: written by the worker that a process is connected to.
 
-A row is written when a process connects, changes its actors, or leaves; nothing renews it. The lease of the worker
+A row is written when a process connects, changes its actors or queues, or leaves; nothing renews it. The lease of the worker
 says whether the connection still exists.
 """
 
@@ -44,7 +44,7 @@ PRUNE = deletion(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorProcess:
-    """A process at one worker: `endpoints` of its actors, and None as pid where the system does not report it."""
+    """A process at one worker: `endpoints` of the actors that it runs, and None as pid where the system does not report it."""
 
     session_id: str
     host: str
