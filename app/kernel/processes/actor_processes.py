@@ -1,7 +1,7 @@
 """Rows of the processes of users that run actors: written by the worker that a process is connected to.
 
-A row is written when a process connects, changes its actors or queues, or leaves; nothing renews it. The lease of the worker
-says whether the connection still exists.
+A row is written when a process connects, changes its actors or queues, or leaves; nothing renews it. The lease of the
+worker says whether the connection still exists.
 """
 
 import json
@@ -44,7 +44,7 @@ PRUNE = deletion(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorProcess:
-    """A process at one worker: `endpoints` of the actors that it runs, and None as pid where the system does not report it."""
+    """A process at one worker: `endpoints` of the actors that it runs; `pid` is None where the system reports none."""
 
     session_id: str
     host: str
