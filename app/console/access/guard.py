@@ -85,7 +85,7 @@ def count_bad_key() -> Allowance | None:
 
 
 def _count(key: Key, *, is_by_itself: bool) -> None:
-    """Count a request of a key. What a browser reads by itself is counted apart, so that it uses up no other limit."""
+    """Count a request of a key. Reads that a browser begins by itself have a limit of their own."""
     limit = services().key_limit
     refuse_excess(None if limit is None else limit.count(f"{key.key_id} console" if is_by_itself else key.key_id))
 

@@ -46,7 +46,7 @@ class Permissions:
         self._operations[route] = operation
 
     def has(self, route: str) -> bool:
-        """Return whether a route of the console is declared; a region is one, such as `processes?region=workers`."""
+        """Return whether a route of the console is declared, such as the region `processes?region=workers`."""
         return route in self._operations
 
     def check(self, route: str) -> None:

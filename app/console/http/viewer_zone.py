@@ -1,4 +1,4 @@
-"""Time zone in which a viewer reads instants: UTC until the viewer chooses another one, which a cookie keeps."""
+"""Time zone of the instants that a viewer reads: UTC, or the choice of the viewer, kept in a cookie."""
 
 from datetime import datetime
 

@@ -71,7 +71,7 @@ def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Ev
 def _all_between(
     database: Database, since: datetime, until: datetime, groups: Collection[str], pages: int
 ) -> ReadEvents | None:
-    """Read all events of a time; None if they fill more pages, whose last ones are not the newest."""
+    """Read all events of a time; None if they fill more pages: the pages that were read lack the newest events."""
     found, after = list[Event](), EventPosition(since)
     for _ in range(pages):
         read = events_store.read(database, after, until, groups)

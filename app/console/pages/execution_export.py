@@ -26,7 +26,7 @@ from app.web.services import services
 log = logging.getLogger(__name__)
 
 MOST = 100_000  # executions of one export
-ROWS = 200  # of a read
+ROWS = 200  # executions of one read
 SECONDS = 60.0  # of reads and of waits for the reader; later the connection ends, so that no part looks like the whole
 FORMATS = {"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson"}
 _PATIENCE = 0.1  # seconds of a scan for rare executions
@@ -83,7 +83,7 @@ class _Lines:
             self.close()
 
     def _pages(self) -> Iterator[list[Execution]]:
-        """Yield the executions in parts, each of which holds a connection only while it is read."""
+        """Yield the executions in parts; each part holds a connection only while it is read."""
         left, after = MOST, None
         while left:
             deadline.check()

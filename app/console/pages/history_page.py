@@ -31,7 +31,7 @@ def charts() -> Values:
 
 
 def chart_values(endpoint: str) -> Values:
-    """Read the charts of the period of the address, for all endpoints or one."""
+    """Read the charts of the period of the address, for one endpoint or all."""
     found = past(PERIODS[chosen_period()], endpoint)
     total, seconds = total_of(found.points)
     return {

@@ -54,7 +54,7 @@ def figures() -> Values:
 
 @page.region("endpoints", live="rollups breakers flow letters")
 def endpoints() -> Values:
-    """Read the endpoints, those with trouble first."""
+    """Read the endpoints, sorted by trouble."""
     found = shared_figures().endpoints(PERIODS[_window()])
     states = ordered(found.states, EndpointOrder.TROUBLE)
     return {

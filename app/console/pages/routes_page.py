@@ -43,7 +43,7 @@ def _shown(found: Routing, text: str, fault: str = "") -> Values:
 
 
 def _refused(text: str, fault: str) -> Response:
-    """Return the form with a fault, and with its own tag: the fault must not hide a change by others."""
+    """Return the form with a fault, and with its own tag: the fault must not hide another user's change."""
     values = _shown(routing.load(services().database), text, fault) | {"etag": form().text(ETAG)}
     return page.answer({}, values, 422)
 

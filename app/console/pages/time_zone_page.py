@@ -1,4 +1,4 @@
-"""Choice of the time zone in which the viewer reads instants: for keys that may see the overview."""
+"""Choice of the time zone of the viewer: for keys that may see the overview."""
 
 from flask import Blueprint, Response, redirect, request
 

@@ -44,7 +44,7 @@ def _workflow(workflow_id: str) -> StoredWorkflow:
 
 
 def _drawing(workflow: StoredWorkflow) -> Drawing:
-    """Read the graph once for all regions of a page; an empty one for a workflow that is too large for a picture."""
+    """Read the graph once for all regions of a page; empty for a workflow that is too large for a picture."""
     if workflow.nodes > MAX_PICTURED:
         return Drawing([], [])
     return once_a_request("drawing", lambda: drawing_of(services().database, workflow.workflow_id))

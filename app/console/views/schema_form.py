@@ -51,7 +51,7 @@ class _TooManyFieldsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Maker of the fields of one schema; `numbers` counts the fields, since a recursive schema has no last one."""
+    """Maker of the fields of one schema; `numbers` counts the fields, since a recursive schema has no end."""
 
     root: Schema
     typed: Typed

@@ -1,7 +1,7 @@
 """Nodes of workflows with manually retried executions: they run again, and the effects of their ends are taken back.
 
-A retry marks its nodes only; a step of their workflow (app.features.workflows.reopening) takes back what the nodes have
-reported. An end from before the retry settles nothing.
+A retry marks its nodes only; a step of their workflow (app.features.workflows.reopening) takes back the reports
+of the nodes. An end from before the retry settles nothing.
 """
 
 from collections.abc import Iterator, Sequence

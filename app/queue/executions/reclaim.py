@@ -1,7 +1,7 @@
 """Reclaim: end attempts of RUNNING executions that their workers will not complete.
 
 `reclaim_candidates` reads candidates and decides the next state of each. One statement then repeats the whole condition
-in its UPDATE: of two schedulers and a late completion, the first wins and the rest change nothing.
+in its UPDATE: if two schedulers and a late completion compete, the first wins and the rest change nothing.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Candidates of the reclaim: RUNNING executions whose workers will not complete them, each with its next state."""
+"""Candidates of the reclaim: RUNNING executions that their workers will not complete, each with its next state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,8 +97,8 @@ def candidates(
 ) -> list[Candidate]:
     """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago.
 
-    With `stuck_ms` None, read RUNNING executions whose worker has no valid lease: it ran out, or the worker is DEAD or
-    has no row.
+    With `stuck_ms` None, read RUNNING executions of workers without a valid lease: it ran out, or the worker is DEAD
+    or has no row.
     """
     params = {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit}
     return [_candidate(row, reason_of(stuck_ms)) for row in database.fetch(LOST if stuck_ms is None else STUCK, params)]
