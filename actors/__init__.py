@@ -9,7 +9,6 @@ import resource
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dramatiq
@@ -110,23 +109,9 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
     """Return the parts of the process for processes with actors; None if it listens to none."""
     if not settings.actors_listen:
         return None
-    from actors.dispatch.actor_link.peer import AllowedPeers  # noqa: PLC0415
-    from actors.dispatch.actor_link.server import ActorService  # noqa: PLC0415 - few workers need it
-    from app.catalog.endpoints.actor_endpoints import register  # noqa: PLC0415
-    from app.kernel.processes import actor_processes  # noqa: PLC0415
-    from app.queue.jobs.actor_schedules import ActorSchedules  # noqa: PLC0415
-    from app.queue.jobs.following_jobs import Placing  # noqa: PLC0415
+    from actors.actor_service import actor_service  # noqa: PLC0415 - few workers need it
 
-    placing = Placing(process.settings.shards, process.settings.look_ahead_ms)
-    return ActorService(
-        directory=Path(settings.actors_listen),
-        worker_id=process.worker_id,
-        processes=process.listen_to_actors(),
-        register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
-        record=partial(actor_processes.write, process.database, process.worker_id),
-        wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
-        allowed=AllowedPeers.of(settings.actors_allow),
-    )
+    return actor_service(settings, process)
 
 
 def _metrics(settings: Settings) -> list[BackgroundThread]:
