@@ -1,15 +1,13 @@
 """Sessions of the console: a random secret in a cookie stands for an API key, which is not stored."""
 
-import math
 import secrets
-import threading
 import time
 from dataclasses import dataclass
 
-from cachetools import LRUCache
-
 from app.kernel.access.api_keys import hash_of, is_valid
 from app.kernel.access.key_ring import CACHE_SECONDS, Key
+from app.kernel.access.look_up_cache import LookUpCache
+from app.kernel.access.stored_texts import StoredTexts
 from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
 from app.kernel.function_types import Clock
@@ -18,7 +16,6 @@ from app.kernel.sql import statement
 CACHE_SIZE = 1_000
 SECRET_BYTES = 32
 LINK_SECONDS = 60
-HASHES_SECONDS = 1.0
 SEEN_EVERY_SECONDS = 60
 
 BEGIN = statement(
@@ -92,69 +89,49 @@ class ConsoleSessions:
         self._idle_seconds = idle_seconds
         self._clock = clock
         self.cache_seconds = CACHE_SECONDS
-        # Texts of no session have their own cache, so that a flood of them displaces no session.
-        self._good: LRUCache[str, _CachedSession] = LRUCache(CACHE_SIZE)
-        self._bad: LRUCache[str, _CachedSession] = LRUCache(CACHE_SIZE)
-        self._lock = threading.Lock()
-        self._hashes: frozenset[str] = frozenset()
-        self._hashes_good_until = -math.inf
-        self._hashes_lock = threading.Lock()
+        self._cache = LookUpCache[_CachedSession](CACHE_SIZE)
+        self._hashes = StoredTexts(lambda: [row.session_hash for row in database.fetch(HASHES)], clock)
 
     def begin(self, key_id: str) -> str:
         """Store a new session of a verified key, and return its secret."""
-        return self._listed(_stored(self._database, key_id, self._seconds, is_link=False))
+        secret = _stored(self._database, key_id, self._seconds, is_link=False)
+        self._hashes.add(hash_of(secret))
+        return secret
 
     def begin_by_link(self, link: str) -> str | None:
         """Use up a one-time link, and return the secret of its session; None if the link is unknown, used or late."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        values = {"session_hash": hash_of(secret), "link_hash": hash_of(link), "seconds": self._seconds}
-        return self._listed(secret) if self._database.fetch(USE_LINK, values) else None
+        session_hash = hash_of(secret)
+        values = {"session_hash": session_hash, "link_hash": hash_of(link), "seconds": self._seconds}
+        if not self._database.fetch(USE_LINK, values):
+            return None
+        self._hashes.add(session_hash)
+        return secret
 
     def is_known(self, secret: str) -> bool:
         """Return whether a secret was that of a session at its last look-up, or needs no look-up."""
         session_hash = hash_of(secret)
-        with self._lock:
-            bad = self._bad.get(session_hash)
-            return session_hash in self._good or (bad is not None and bad.good_until > self._clock())
+        cached = self._cache.find(session_hash)
+        return cached is not None and (self._cache.was_good(session_hash) or cached.good_until > self._clock())
 
     def exists(self, secret: str) -> bool:
         """Return whether a session has a secret now, or had it a second ago: for floods of texts of no session."""
-        with self._hashes_lock:
-            asked_at = self._clock()
-            if self._hashes_good_until <= asked_at:
-                self._hashes = frozenset(row.session_hash for row in self._database.fetch(HASHES))
-                self._hashes_good_until = asked_at + HASHES_SECONDS
-            return hash_of(secret) in self._hashes
+        return hash_of(secret) in self._hashes.latest()
 
     def verify(self, secret: str) -> Key | None:
         """Return the key of a session; None if the session has ended, or its key is no longer valid."""
         session_hash = hash_of(secret)
-        with self._lock:
-            cached = self._good.get(session_hash) or self._bad.get(session_hash)
+        cached = self._cache.find(session_hash)
         if cached is None or cached.good_until <= self._clock():
             cached = self._load(session_hash)
-            self._remember(session_hash, cached)
+            self._cache.remember(session_hash, cached, is_good=cached.key is not None)
         return cached.key
 
     def end(self, secret: str) -> None:
         """End a session; other processes may accept it for CACHE_SECONDS."""
         session_hash = hash_of(secret)
         self._database.fetch(END, {"session_hash": session_hash})
-        with self._lock:
-            self._good.pop(session_hash, None)
-
-    def _listed(self, secret: str) -> str:
-        """Add a new session to the hashes that `exists` has read, and return its secret."""
-        with self._hashes_lock:
-            if self._hashes_good_until > self._clock():
-                self._hashes |= {hash_of(secret)}
-        return secret
-
-    def _remember(self, session_hash: str, cached: _CachedSession) -> None:
-        to, other = (self._bad, self._good) if cached.key is None else (self._good, self._bad)
-        with self._lock:
-            to[session_hash] = cached
-            other.pop(session_hash, None)
+        self._cache.forget(session_hash)
 
     def _load(self, session_hash: str) -> _CachedSession:
         asked_at = self._clock()

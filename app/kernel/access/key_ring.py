@@ -1,15 +1,13 @@
 """Verification of the API keys in requests."""
 
 import hmac
-import math
 import re
-import threading
 import time
 from dataclasses import dataclass
 
-from cachetools import LRUCache
-
 from app.kernel.access.api_keys import CREATE_PREFIX, Scope, hash_of, is_valid
+from app.kernel.access.look_up_cache import LookUpCache
+from app.kernel.access.stored_texts import StoredTexts
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
 from app.kernel.function_types import Clock, Run, never
@@ -19,7 +17,6 @@ from app.kernel.sql import statement
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 USED_EVERY_SECONDS = 60
-IDS_SECONDS = 1.0
 MAX_KEY = 200  # characters
 _KEY = re.compile(r"te_([0-9A-Za-z]+)_.+", re.DOTALL)
 
@@ -85,14 +82,8 @@ class KeyRing:
         self._database = database
         self._clock = clock
         self.cache_seconds = CACHE_SECONDS
-        # Entries stay after they have expired: a key that was good at its last look-up is always looked up again. Bad
-        # keys have their own cache, so that a flood of them displaces no good key.
-        self._good: LRUCache[str, _CachedKey] = LRUCache(cache_size)
-        self._bad: LRUCache[str, _CachedKey] = LRUCache(cache_size)
-        self._lock = threading.Lock()
-        self._ids: frozenset[str] = frozenset()
-        self._ids_good_until = -math.inf
-        self._ids_lock = threading.Lock()
+        self._cache = LookUpCache[_CachedKey](cache_size)
+        self._ids = StoredTexts(lambda: [row.key_id for row in database.fetch(IDS)], clock)
 
     def verify(self, presented: str, is_flooded: Run[bool] = never) -> Key:
         """Return the key; raises UnauthorizedError if it is malformed, unknown, wrong, expired or revoked.
@@ -104,34 +95,21 @@ class KeyRing:
             raise UnauthorizedError("The API key is not valid.")
         key_id = matched[1]
         presented_hash = hash_of(presented)
-        with self._lock:
-            good = self._good.get(key_id)
-            entry = good or self._bad.get(key_id)
+        entry = self._cache.find(key_id)
         if entry is None or entry.good_until <= self._clock():
-            if good is None and is_flooded() and key_id not in self.ids():
+            if not self._cache.was_good(key_id) and is_flooded() and key_id not in self.ids():
                 raise UnauthorizedError("The API key is not valid.")
             entry = self._load(key_id, presented_hash)
-            self._remember(key_id, entry)
+            self._cache.remember(key_id, entry, is_good=bool(entry.hash))
         # Unknown ids are compared too, so that the duration does not reveal which ids exist.
         if not hmac.compare_digest(entry.hash, presented_hash):
             raise UnauthorizedError("The API key is not valid.")
         return entry.key
 
-    def _remember(self, key_id: str, entry: _CachedKey) -> None:
-        to, other = (self._good, self._bad) if entry.hash else (self._bad, self._good)
-        with self._lock:
-            to[key_id] = entry
-            other.pop(key_id, None)
-
     def ids(self) -> frozenset[str]:
         """Return the ids of all keys that are valid now, or were valid a second ago."""
         # The duration may reveal which ids exist; an id is not a secret.
-        with self._ids_lock:
-            asked_at = self._clock()
-            if self._ids_good_until <= asked_at:
-                self._ids = frozenset(row.key_id for row in self._database.fetch(IDS))
-                self._ids_good_until = asked_at + IDS_SECONDS
-            return self._ids
+        return self._ids.latest()
 
     def _load(self, key_id: str, presented_hash: str) -> _CachedKey:
         asked_at = self._clock()

@@ -15,7 +15,8 @@ from werkzeug.test import TestResponse
 from app.dev.servers import Valkey
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
-from app.kernel.access.key_ring import IDS_SECONDS, KeyRing
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.access.stored_texts import READ_EVERY_SECONDS
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
@@ -177,7 +178,7 @@ def test_flood_of_invalid_keys_costs_one_query_a_second(database: Database, stat
     assert len(statements.texts) == 1
     assert ring.verify(old, is_flooded=lambda: True).name == "old", "a valid key that this process has not cached"
     new = api_keys.create(database, "new", [Scope.READ], None)
-    now = IDS_SECONDS
+    now = READ_EVERY_SECONDS
     assert ring.verify(new, is_flooded=lambda: True).name == "new", "a key created during the flood"
 
 

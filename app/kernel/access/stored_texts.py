@@ -1,0 +1,36 @@
+"""Stored texts: the few credentials of a table, for floods of texts that are none of them."""
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+
+from app.kernel.function_types import Clock
+
+READ_EVERY_SECONDS = 1.0
+
+
+class StoredTexts:
+    """Texts of a table, read at most once in READ_EVERY_SECONDS; safe to use from several threads."""
+
+    def __init__(self, read: Callable[[], Iterable[str]], clock: Clock) -> None:
+        """Take the function that reads all texts."""
+        self._read = read
+        self._clock = clock
+        self._texts: frozenset[str] = frozenset()
+        self._good_until = -math.inf
+        self._lock = threading.Lock()
+
+    def latest(self) -> frozenset[str]:
+        """Return the texts that are stored now, or were stored a second ago."""
+        with self._lock:
+            asked_at = self._clock()
+            if self._good_until <= asked_at:
+                self._texts = frozenset(self._read())
+                self._good_until = asked_at + READ_EVERY_SECONDS
+            return self._texts
+
+    def add(self, text: str) -> None:
+        """Add a text that this process has stored, unless the next call of `latest` reads all texts."""
+        with self._lock:
+            if self._good_until > self._clock():
+                self._texts |= {text}
