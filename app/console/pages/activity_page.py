@@ -1,7 +1,6 @@
 """Activity: the latest events, and for administrators the audit log."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -11,7 +10,7 @@ from app.console.http.list_pages import shown_page
 from app.console.views.event_lines import event_line
 from app.features.events import store as events_store
 from app.features.events.event import GROUPS, Event, EventFilter, EventKind, EventPosition
-from app.features.events.store import PAGE, ReadEvents
+from app.features.events.store import PAGE
 from app.kernel import audit
 from app.kernel.audit import AuditAction, AuditFilter, ResourceType
 from app.kernel.db import Database
@@ -61,8 +60,8 @@ def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Ev
         read = _all_between(database, until - window, until - covered, wanted.groups, pages)
         if read is None:
             return found[::-1][:MAX_SHOWN], covered, False
-        found = [each for each in read.events if wanted.wants(each) and each.kind not in without] + found
-        covered, pages = window, pages - len(read.events) // PAGE
+        found = [each for each in read if wanted.wants(each) and each.kind not in without] + found
+        covered, pages = window, pages - len(read) // PAGE
         if len(found) >= MAX_SHOWN:
             break
     return found[::-1][:MAX_SHOWN], covered, True
@@ -70,14 +69,14 @@ def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Ev
 
 def _all_between(
     database: Database, since: datetime, until: datetime, groups: Collection[str], pages: int
-) -> ReadEvents | None:
+) -> list[Event] | None:
     """Read all events of a time; None if they fill more pages: the pages that were read lack the newest events."""
     found, after = list[Event](), EventPosition(since)
     for _ in range(pages):
         read = events_store.read(database, after, until, groups)
         found += read.events
         if read.is_end:
-            return replace(read, events=found)
+            return found
         after = read.up_to
     return None
 
