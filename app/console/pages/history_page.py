@@ -9,8 +9,7 @@ from app.console.views.chart import charts_of
 from app.console.views.delivery_totals import total_of
 from app.console.views.heatmap import heatmap_of
 from app.features.control.trouble import BUDGET_MS
-from app.features.rollups import rollup_slots
-from app.features.rollups.delivery_history import ALL, DeliveryHistory, Range, chosen_step, read_history
+from app.features.rollups.delivery_history import ALL, DeliveryHistory, chosen_step, read_last
 from app.features.rollups.text_chart import STEPS_OF_CHARTS
 from app.web.services import services
 
@@ -47,8 +46,5 @@ def chart_values(endpoint: str) -> Values:
 
 def past(length: timedelta, endpoint: str = ALL) -> DeliveryHistory:
     """Read the history of the last `length`, in at most MAX_STEPS steps."""
-    database = services().database
-    marks = rollup_slots.marks(database)
     step = chosen_step(length, length, points=MAX_STEPS, ladder=STEPS_OF_CHARTS)
-    wanted = Range.of(marks.now - length, marks.now, step, marks.now)
-    return read_history(database, wanted, marks, endpoint=endpoint)
+    return read_last(services().database, length, step, endpoint=endpoint)

@@ -4,7 +4,6 @@ from flask import request
 
 from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.page_rendering import now
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views import overview_figures
 from app.console.views.attention import attention as conditions
@@ -14,8 +13,7 @@ from app.features.breakers import store as breakers
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.control.trouble import EndpointOrder, ordered
-from app.features.rollups import rollup_slots
-from app.features.rollups.delivery_history import Range, chosen_step, read_history
+from app.features.rollups.delivery_history import chosen_step, read_last
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.web.services import services
@@ -45,10 +43,7 @@ def attention() -> Values:
 def figures() -> Values:
     """Read the figures of the window, and their course."""
     length = PERIODS[_window()]
-    step = chosen_step(length, length, points=POINTS)
-    database = services().database
-    wanted = Range.of(now() - length, now(), step, now())
-    history = read_history(database, wanted, rollup_slots.marks(database))
+    history = read_last(services().database, length, chosen_step(length, length, points=POINTS))
     return {"figures": overview_figures.figures(history, shared_figures().service().statistics)}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from app.features.rollups import rollup_slots
 from app.features.rollups.distribution import Distribution
 from app.features.rollups.rollup_slots import HOUR_S, KEPT_S, Marks, floored
 from app.features.rollups.rollup_statements import COUNTS, FIGURES, MAX_ERROR_TYPES
@@ -172,6 +173,13 @@ def read_history(
     ]
     failures = database.fetch(FAILURES, params)
     return DeliveryHistory(wanted, endpoint, queue, marks.reached.get(wanted.level), points, failures)
+
+
+def read_last(database: Database, length: timedelta, step_s: int, *, endpoint: str = ALL) -> DeliveryHistory:
+    """Read the history of the time until now, by the clock of the database."""
+    marks = rollup_slots.marks(database)
+    wanted = Range.of(marks.now - length, marks.now, step_s, marks.now)
+    return read_history(database, wanted, marks, endpoint=endpoint)
 
 
 def _gauges(wanted: Range, rows: Sequence[Row[Any]]) -> Mapping[int, Gauges]:

@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.text import Text
 
 from app.cli.console import table_of
-from app.features.rollups import api, rollup_slots, text_chart
-from app.features.rollups.delivery_history import ALL, DeliveryHistory, Range, read_history
+from app.features.rollups import api, text_chart
+from app.features.rollups.delivery_history import ALL, DeliveryHistory, read_last
 from app.kernel.db import Database
 from app.kernel.formats import rfc3339
 
@@ -24,9 +24,7 @@ class PastDeliveries:
 
     @classmethod
     def of(cls, database: Database, *, last: timedelta, endpoint: str | None) -> Self:
-        marks = rollup_slots.marks(database)
-        wanted = Range.of(marks.now - last, marks.now, text_chart.step_of(last, last), marks.now)
-        return cls(read_history(database, wanted, marks, endpoint=endpoint or ALL))
+        return cls(read_last(database, last, text_chart.step_of(last, last), endpoint=endpoint or ALL))
 
     def shape(self) -> dict[str, Any]:
         return api.shape(self.history, histograms=False)
