@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from schema.job_bounds import MAX_INPUT_BYTES, QUEUE_NAME
+from schema.job_bounds import MAX_INPUT_BYTES, NAME_PATTERN, QUEUE_NAME
 from schema.url import database_url
 
 MAX_SHARDS = 256
 MAX_ROUTES = 200
 MAX_SOCKETS_BYTES = 60  # a Unix socket has a path of at most 107 bytes
-ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
 _USER_OR_GROUP = re.compile(r"%?[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -142,7 +141,7 @@ def _routes(text: str) -> tuple[tuple[str, str], ...]:
 
 def _route(text: str) -> tuple[str, str]:
     pattern, _, queue = (part.strip() for part in text.partition("="))
-    if not ROUTE_PATTERN.fullmatch(pattern) or not QUEUE_NAME.fullmatch(queue):
+    if not NAME_PATTERN.fullmatch(pattern) or not QUEUE_NAME.fullmatch(queue):
         raise ValueError(
             "PATTERN=QUEUE is needed, such as billing-*=bulk,report-?=slow: a pattern has up to 128 lower-case "
             f"letters, digits, hyphens, underscores, * and ?, and a queue begins with a letter; not {text[:80]!r}"

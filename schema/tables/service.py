@@ -2,6 +2,7 @@
 
 from sqlalchemy import Column, LargeBinary
 
+from schema.job_bounds import NAME_PATTERN
 from schema.states import WorkerStatus
 from schema.tables.columns import check, count, flag, index, instant, json, one_of, table, word
 
@@ -87,7 +88,7 @@ te_grants = table(
     "te_grants",
     word("role_name", key=True),
     word("pattern", key=True),
-    check("chk_te_grants_pattern", "pattern ~ '^[a-z0-9*?_-]{1,128}$'"),
+    check("chk_te_grants_pattern", f"pattern ~ '{NAME_PATTERN.pattern}'"),
 )
 
 # One row: the settings that te_enqueue and te_send need, written by each API process at start.

@@ -8,10 +8,10 @@ from app.catalog.endpoints.live_settings_fields import FullMatch
 from app.catalog.specs.spec_fields import Flag, TextInOrder, whole
 from app.features.notifications.pacing import Wait
 from app.features.notifications.rules import DAYS, EVENTS, TRAITS
-from app.kernel.config import ROUTE_PATTERN
 from app.kernel.suggestions import did_you_mean
 from app.web.http.request_fields import Body, Instant, Name, check_zone
 from app.web.jobs.labels import LabelCondition
+from schema.job_bounds import NAME_PATTERN
 from schema.states import NotificationEvent, Severity
 
 MAX_CHANNELS = 5
@@ -26,7 +26,7 @@ def _pattern(of: str) -> fields.String:
     described = f"a pattern of {of}: `*` stands for any number of characters, `?` for one"
     return fields.String(
         allow_none=True,
-        validate=FullMatch(ROUTE_PATTERN, error=_PATTERN),
+        validate=FullMatch(NAME_PATTERN, error=_PATTERN),
         metadata={"description": described, "example": "billing-*"},
     )
 

@@ -16,10 +16,10 @@ from sqlalchemy import Connection, Row
 
 from app.kernel.audit import SYSTEM, Actor, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
-from app.kernel.config import ROUTE_PATTERN as NAME_PATTERN
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.sql import statement
+from schema.job_bounds import NAME_PATTERN
 
 CREATE = statement(
     "api_keys.create",
@@ -65,7 +65,7 @@ class Scope(StrEnum):
 
 
 CREATE_PREFIX = f"{Scope.JOBS_WRITE}:"
-"""Of a scope that only creates jobs, of the endpoints whose names match the pattern behind the prefix."""
+"""Prefix of a scope that only creates jobs of the endpoints with names that match the pattern behind the prefix."""
 
 
 def scope_of(text: str) -> str:

@@ -20,7 +20,6 @@ from app.catalog.endpoints.live_settings_fields import (
 )
 from app.catalog.retry_policy import RETRY_POLICY, RetryPolicy
 from app.catalog.specs import TARGETS, TRANSPORTS
-from app.kernel.config import ROUTE_PATTERN
 from app.kernel.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -36,6 +35,7 @@ from app.web.openapi.any_of import AnyOf, CheckedObject
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services, wake
 from schema.inline_bounds import INLINE_PREFIX
+from schema.job_bounds import NAME_PATTERN
 from schema.states import EndpointType, KeepResponse
 
 resource = Resource("endpoints", f"Registered delivery targets: {TARGETS}.", is_tagged=True)
@@ -86,7 +86,7 @@ class RouteSchema(Body):
     pattern = fields.String(
         required=True,
         validate=FullMatch(
-            ROUTE_PATTERN, error="Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
+            NAME_PATTERN, error="Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
         ),
         metadata={"description": "`*` matches any number of characters, `?` one character", "example": "billing-*"},
     )
