@@ -62,16 +62,17 @@ OFFERS = statement(
     connected=IS_CONNECTED,
     offered=offers("n.name"),
 )
-# A worker that died says nothing: its last heartbeat is the last sign of its processes.
+# A worker that died reports no process as left: its last heartbeat is the last sign of its processes.
 LAST_SEEN = statement(
     "actors.last_seen",
     """
-    SELECT now() AS now, n.name, (
-             SELECT max(COALESCE(p.left_at, w.last_beat_at))
+    SELECT n.name, (
+             SELECT max(CASE WHEN {connected} THEN now() ELSE COALESCE(p.left_at, w.last_beat_at) END)
                FROM actor_processes AS p LEFT JOIN workers AS w ON w.worker_id = p.worker_id
               WHERE {offered}) AS last_seen_at
       FROM unnest(CAST(:names AS TEXT[])) AS n (name)
     """,
+    connected=IS_CONNECTED,
     offered=offers("n.name"),
 )
 IS_WORKER = statement("actors.is_worker", "SELECT 1 AS found FROM workers WHERE worker_id = :worker")
@@ -152,8 +153,7 @@ class _Offering:
         for row in database.fetch(OFFERS, {"names": names, "worker": worker_id, "most": most}) if names else ():
             counts[row.name] = row.offers
             processes[row.name].append(Offer.from_row(row))
-        found = database.fetch(LAST_SEEN, {"names": names}) if names else ()
-        seen = {row.name: row.now if row.name in counts else row.last_seen_at for row in found}
+        seen = {row.name: row.last_seen_at for row in database.fetch(LAST_SEEN, {"names": names})} if names else {}
         return cls(counts, processes, seen)
 
     def of(self, row: Row[Any]) -> ListedActor:
