@@ -100,6 +100,11 @@ def is_unstorable(value: object, text: str) -> bool:
     return bool(_MAY_HIDE_UNSTORABLE.search(text)) and any(UNSTORABLE.search(string) for string in _strings(value))
 
 
+def storable(text: str) -> str:
+    """Return a text with a question mark for each character that cannot be stored."""
+    return UNSTORABLE.sub("?", text)
+
+
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value

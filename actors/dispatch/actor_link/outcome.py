@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
 from app.catalog.specs.actor import ErrorCategory
-from app.kernel.formats import UNSTORABLE, is_deeper, is_unstorable
+from app.kernel.formats import is_deeper, is_unstorable, storable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.job_bounds import (
     MAX_DELAY_MS,
@@ -23,8 +23,8 @@ MAX_TRACEBACK_CHARACTERS = 16_384
 MAX_OPTIONS_BYTES = 16_384
 MAX_CAUSES = 10
 MAX_FOLLOWING = 500  # jobs that one statement creates
-_REPORTED = {ErrorCategory.EXPECTED.value, ErrorCategory.INTERRUPTED.value, ErrorCategory.MALFORMED.value}
 MAX_FOLLOWING_BYTES = 4 * 1024 * 1024
+_REPORTED = {ErrorCategory.EXPECTED.value, ErrorCategory.INTERRUPTED.value, ErrorCategory.MALFORMED.value}
 
 
 def result_of(frame: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,15 +132,15 @@ def _error(told: Any, *, permanent: bool, again_ms: int | None) -> DeliveryError
     told = told if isinstance(told, dict) else {}
     extra: dict[str, object] = {}
     if isinstance(told.get("traceback"), str):
-        extra["traceback"] = _storable(told["traceback"])[-MAX_TRACEBACK_CHARACTERS:]
+        extra["traceback"] = storable(told["traceback"])[-MAX_TRACEBACK_CHARACTERS:]
     if isinstance(told.get("causes"), list):
-        extra["causes"] = [_storable(each)[:MAX_TYPE_CHARACTERS] for each in told["causes"][:MAX_CAUSES]]
+        extra["causes"] = [storable(str(each))[:MAX_TYPE_CHARACTERS] for each in told["causes"][:MAX_CAUSES]]
     extra["category"] = _category_of(told, ErrorCategory.FATAL if permanent else ErrorCategory.RETRYABLE)
     options = told.get("options")
     if isinstance(options, dict) and len(json.dumps(options)) <= MAX_OPTIONS_BYTES:
         extra["options"] = {name: value for name, value in options.items() if _is_storable([name, value])}
-    type_ = _storable(told.get("type") or "UNKNOWN")[:MAX_TYPE_CHARACTERS]
-    message = _storable(told.get("message") or "")
+    type_ = storable(str(told.get("type") or "UNKNOWN"))[:MAX_TYPE_CHARACTERS]
+    message = storable(str(told.get("message") or ""))
     return DeliveryError(type_, message, permanent=permanent, again_ms=again_ms, extra=extra)
 
 
@@ -148,8 +148,3 @@ def _category_of(told: Mapping[str, Any], by_kind: ErrorCategory) -> str:
     """Return the category that the process reports, or the category of the kind of outcome."""
     reported = told.get("category")
     return str(reported) if isinstance(reported, str) and reported in _REPORTED else by_kind.value
-
-
-def _storable(text: object) -> str:
-    """Return a text with a question mark for each character that cannot be stored."""
-    return UNSTORABLE.sub("?", str(text))

@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.dispatch.actor_link.process_session import Session
 from app.kernel.errors import UnavailableError
-from app.kernel.formats import UNSTORABLE
+from app.kernel.formats import storable
 from app.kernel.processes.actor_processes import ActorProcess
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class ProcessRecords:
                     log.warning("cannot record the process %s: %s; retrying", session.shown_pid, error.message)
                     self._changed.setdefault(session_id, session)
                     await asyncio.sleep(RETRY_SECONDS)
-                except Exception:  # the records of other processes must go on
+                except Exception:  # one record must not stop the records of other processes
                     log.exception("cannot record the process %s", session.shown_pid)
         finally:
             self._is_writing = False
@@ -55,8 +55,8 @@ def _record_of(session: Session) -> ActorProcess:
     shown = session.shown_pid
     is_number = isinstance(shown, int) and not isinstance(shown, bool) and 0 < shown <= MAX_NUMBER
     return ActorProcess(
-        session_id=UNSTORABLE.sub("?", session.session_id),
-        host=UNSTORABLE.sub("?", session.host),
+        session_id=storable(session.session_id),
+        host=storable(session.host),
         pid=shown if is_number else session.peer.pid,
         threads=min(session.threads, MAX_NUMBER),
         endpoints=session.offered,
