@@ -62,8 +62,12 @@ def _choice(*values: str) -> Parse:
     return parse
 
 
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
 def _networks(text: str) -> tuple[str, ...]:
-    items = tuple(item.strip() for item in text.split(",") if item.strip())
+    items = _items(text)
     for item in items:
         try:
             ipaddress.ip_network(item)
@@ -103,8 +107,8 @@ def _directory(text: str) -> str:
     return text
 
 
-def _processes(text: str) -> tuple[str, ...]:
-    items = tuple(item.strip() for item in text.split(",") if item.strip())
+def _users_and_groups(text: str) -> tuple[str, ...]:
+    items = _items(text)
     for item in items:
         if not _USER_OR_GROUP.fullmatch(item):
             raise ValueError(
@@ -133,7 +137,7 @@ def _rate(text: str) -> str:
 
 
 def _routes(text: str) -> tuple[tuple[str, str], ...]:
-    routes = tuple(_route(item.strip()) for item in text.split(",") if item.strip())
+    routes = tuple(map(_route, _items(text)))
     if len(routes) > MAX_ROUTES:
         raise ValueError(f"at most {MAX_ROUTES} routes are possible")
     return routes
@@ -197,7 +201,7 @@ class Settings:
     egress_allow: tuple[str, ...] = _env("TE_EGRESS_ALLOW", (), _networks)
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
     actors_listen: str = _env("TE_ACTORS_LISTEN", "", _directory)
-    actors_allow: tuple[str, ...] = _env("TE_ACTORS_ALLOW", (), _processes)
+    actors_allow: tuple[str, ...] = _env("TE_ACTORS_ALLOW", (), _users_and_groups)
     worker_metrics_addr: str = _env("TE_WORKER_METRICS_ADDR", "", _address)
 
     cron_tick_interval_seconds: float = _env("TE_CRON_TICK_INTERVAL_SEC", 1.0, _seconds(0.01))
