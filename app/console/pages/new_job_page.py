@@ -9,17 +9,7 @@ from app.console.http.actions import ONCE, Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import once, to
-from app.console.pages.job_form import (
-    TypedJob,
-    input_faults,
-    labels_text,
-    load,
-    schema_of,
-    shown_form,
-    texts_in,
-    texts_of_input,
-    typed_job,
-)
+from app.console.pages import job_form
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.curl_text import curl_of
 from app.console.views.input_field import COUNT
@@ -47,7 +37,7 @@ page = ConsolePage("new_job", "/jobs/new", "New job", reads="PUT /jobs/<job_id>"
 @page.show
 def show() -> Values:
     """Return the form: empty, of an endpoint, or like another job."""
-    texts = texts_in(request.args)
+    texts = job_form.texts_in(request.args)
     if like := query().text("like"):
         texts = _texts_like(like) | texts
     return _values(_typed(texts), is_new=True)
@@ -62,7 +52,7 @@ def runs() -> Values:
 @action("POST /jobs")
 def create() -> Done | Response:
     """Create a job, or show the form with its faults or with another item of a list."""
-    texts = texts_in(request.form)
+    texts = job_form.texts_in(request.form)
     wanted = form().text("do")
     if wanted.startswith(_ADD):
         name = f"{COUNT}{wanted.removeprefix(_ADD)}"
@@ -82,16 +72,16 @@ def create() -> Done | Response:
     return Done(f"The job is {verb}.", to("job", job_id=created.job.job_id))
 
 
-def _typed(texts: dict[str, str]) -> TypedJob:
+def _typed(texts: dict[str, str]) -> job_form.TypedJob:
     endpoint, schema, fault = texts.get("endpoint", "").strip(), None, ""
     if endpoint:
         try:
-            schema = schema_of(endpoint)
+            schema = job_form.schema_of(endpoint)
         except EndpointNotFoundError as error:
             fault = error.message
     when = texts.get("when", "now")
     trigger = WHEN.get(when, Trigger.IMMEDIATE)
-    typed = typed_job(texts, schema, trigger=trigger.value)
+    typed = job_form.typed_job(texts, schema, trigger=trigger.value)
     if fault:
         typed.faults["endpoint"] = fault
     typed.body = {"endpoint": endpoint, "trigger": trigger.value} | typed.body
@@ -101,17 +91,17 @@ def _typed(texts: dict[str, str]) -> TypedJob:
     return typed
 
 
-def _checked(typed: TypedJob) -> dict[str, Any] | None:
+def _checked(typed: job_form.TypedJob) -> dict[str, Any] | None:
     """Return the body as the API would load it; None if it has faults."""
-    loaded = load(NewJobSchema(), typed, typed.body)
+    loaded = job_form.load(NewJobSchema(), typed, typed.body)
     if "endpoint" not in typed.faults and typed.body["endpoint"]:
-        input_faults(typed.body["endpoint"], typed)
+        job_form.input_faults(typed.body["endpoint"], typed)
     return None if typed.faults else loaded
 
 
-def _values(typed: TypedJob, *, is_new: bool = False, is_checked: bool = False) -> Values:
+def _values(typed: job_form.TypedJob, *, is_new: bool = False, is_checked: bool = False) -> Values:
     when, endpoint = typed.texts.get("when", ""), typed.body["endpoint"]
-    shown = shown_form(typed) | {
+    shown = job_form.shown_form(typed) | {
         "when": when if when in WHEN else "now",
         "whens": _LABELS,
         "endpoint": endpoint,
@@ -142,7 +132,7 @@ def _texts_like(job_id: str) -> dict[str, str]:
     texts = {name: str(shaped[name]) for name in _NAMES if shaped.get(name) is not None and name != "labels"}
     texts.pop("idempotency_key", None)
     texts.pop("starts_at", None)
-    texts["labels"] = labels_text(job.labels)
+    texts["labels"] = job_form.labels_text(job.labels)
     texts["endpoint"] = job.endpoint
     texts["when"] = next(when for when, trigger in WHEN.items() if trigger is job.trigger)
-    return texts | texts_of_input(schema_of(job.endpoint), job.input)
+    return texts | job_form.texts_of_input(job_form.schema_of(job.endpoint), job.input)

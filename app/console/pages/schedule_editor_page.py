@@ -9,17 +9,7 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
-from app.console.pages.job_form import (
-    TypedJob,
-    input_faults,
-    labels_text,
-    load,
-    schema_of,
-    shown_form,
-    texts_in,
-    texts_of_input,
-    typed_job,
-)
+from app.console.pages import job_form
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.day_strip import hours_of, strip_of
 from app.console.views.json_changes import changes_of
@@ -50,7 +40,7 @@ page = ConsolePage(
 def show(job_id: str) -> Values:
     """Return the form with the values of the job."""
     job = _editable(job_id)
-    schema = schema_of(job.endpoint)
+    schema = job_form.schema_of(job.endpoint)
     return _values(job, _typed(job, _texts(job, schema), schema))
 
 
@@ -64,9 +54,9 @@ def runs(job_id: str) -> Values:  # noqa: ARG001 - the part of the path
 def save(job_id: str) -> Done | Response:
     """Show the changes, or make the next version of the job."""
     job = _editable(job_id)
-    typed = _typed(job, texts_in(request.form), schema_of(job.endpoint))
-    loaded = load(ChangedJobSchema(), typed, typed.body)
-    input_faults(job.endpoint, typed)
+    typed = _typed(job, job_form.texts_in(request.form), job_form.schema_of(job.endpoint))
+    loaded = job_form.load(ChangedJobSchema(), typed, typed.body)
+    job_form.input_faults(job.endpoint, typed)
     path = {"job_id": job_id}
     if loaded is None or typed.faults:
         return page.answer(path, _values(job, typed), 422)
@@ -101,7 +91,7 @@ def _texts(job: Job, schema: Schema | None) -> dict[str, str]:
     assert table is not None  # noqa: S101 - `_editable`
     values: dict[str, Any] = {
         "name": job.name,
-        "labels": labels_text(job.labels),
+        "labels": job_form.labels_text(job.labels),
         "queue": job.queue,
         "priority": job.priority,
         "cron": table.cron,
@@ -114,11 +104,11 @@ def _texts(job: Job, schema: Schema | None) -> dict[str, str]:
         "overlap": table.overlap,
     }
     texts = {name: str(value) for name, value in values.items() if value is not None}
-    return texts | texts_of_input(schema, job.input)
+    return texts | job_form.texts_of_input(schema, job.input)
 
 
-def _typed(job: Job, texts: dict[str, str], schema: Schema | None) -> TypedJob:
-    typed = typed_job(texts, schema, trigger=job.trigger.value)
+def _typed(job: Job, texts: dict[str, str], schema: Schema | None) -> job_form.TypedJob:
+    typed = job_form.typed_job(texts, schema, trigger=job.trigger.value)
     # Emptied fields are removed; fields outside of the form are kept.
     typed.body = dict.fromkeys(_REMOVABLE) | {"labels": {}} | typed.body
     typed.body.pop("starts_at", None)
@@ -130,8 +120,8 @@ def _typed(job: Job, texts: dict[str, str], schema: Schema | None) -> TypedJob:
     return typed
 
 
-def _values(job: Job, typed: TypedJob, wanted: NewJob | None = None) -> Values:
-    shown = shown_form(typed) | {"title": f"Edit {job.name or job.job_id}", "job": job, "changes": None}
+def _values(job: Job, typed: job_form.TypedJob, wanted: NewJob | None = None) -> Values:
+    shown = job_form.shown_form(typed) | {"title": f"Edit {job.name or job.job_id}", "job": job, "changes": None}
     if wanted is None or wanted.timetable is None or job.timetable is None:
         return shown
     return shown | {
