@@ -9,11 +9,11 @@ from typing import Any
 from app.kernel.formats import rfc3339
 from app.queue.executions.execution_model import Execution
 
-COLUMNS = (
+_OWN = (
     *("execution_id", "job_id", "endpoint", "endpoint_version", "status", "created_at", "scheduled_at", "run_at"),
-    *("started_at", "completed_at", "duration_ms", "attempt_count", "max_attempts", "queue", "priority", "limit_key"),
-    *("worker_id", "error_type", "error_message", "may_have_been_delivered"),
+    *("started_at", "completed_at", "duration_ms", "attempt_count", "max_attempts", "queue", "priority"),
 )
+COLUMNS = (*_OWN, "limit_key", "worker_id", "error_type", "error_message", "may_have_been_delivered")
 # A spreadsheet would run a text of a receiver that begins with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -30,7 +30,7 @@ def csv_lines(executions: Iterable[Execution]) -> str:
 
 def _values(execution: Execution) -> list[Any]:
     error = execution.last_error or {}
-    own = [getattr(execution, name) for name in COLUMNS[:15]]
+    own = [getattr(execution, name) for name in _OWN]
     named = [error.get(name) for name in ("type", "message", "may_have_been_delivered")]
     return [*own, execution.limit_key[1:], execution.worker_id, *named]
 
