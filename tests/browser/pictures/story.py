@@ -21,10 +21,8 @@ LENGTH = timedelta(hours=6)
 STEP = timedelta(minutes=5)
 STEPS = LENGTH // STEP
 SEED = 28
-FAULTS, FLAKY_STEP = (
-    range(46, 50),
-    64,
-)  # steps with the faulty version, and the one with a payment that needs 3 attempts
+FAULTS = range(46, 50)  # steps with the faulty version
+FLAKY_STEP = 64  # with a payment that needs three attempts
 PAUSED_STEP = 68
 _SECONDS = 300.0  # of real time for one move of the clock
 _WEIGHTS = {MAILS: 20, CHARGES: 12, IMAGES: 8, TEXTS: 1}
