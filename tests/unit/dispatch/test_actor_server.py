@@ -20,7 +20,7 @@ from app.kernel.errors import UnavailableError
 from app.kernel.processes.actor_processes import ActorProcess
 from app.queue.executions.execution_model import DeliveryError
 from brokers.sharing.actor_places import ActorProcesses
-from tests.contract.dispatch.dispatching import Opening, identity
+from tests.contract.dispatch.dispatching import Opening, identity, run
 from tests.waiting import eventually
 
 READ_BYTES = 65_536
@@ -48,6 +48,12 @@ class Registrations:
             self.failures -= 1
             raise UnavailableError("no database")
         self.records.append(process)
+
+
+def quick_registrations() -> Registrations:
+    registrations = Registrations()
+    registrations.may_end.set()
+    return registrations
 
 
 def hello(session: str, *actors: str) -> bytes:
@@ -84,6 +90,10 @@ def server_of(sockets: Path, registrations: Registrations) -> ActorServer:
     return ActorServer(service_of(sockets, registrations))
 
 
+def opening(service: ActorService) -> Opening:
+    return Opening(lambda network: actor_dispatch.ActorDispatcher(replace(network, actors=service)))
+
+
 def test_second_hello_waits_for_the_registration_of_the_first(sockets: Path) -> None:
     async def main() -> None:
         registrations = Registrations()
@@ -104,9 +114,7 @@ def test_second_hello_waits_for_the_registration_of_the_first(sockets: Path) -> 
 
 def test_connection_keeps_its_session(sockets: Path) -> None:
     async def main() -> None:
-        registrations = Registrations()
-        registrations.may_end.set()
-        server = server_of(sockets, registrations)
+        server = server_of(sockets, quick_registrations())
         reader, writer = await connect(server)
         writer.write(hello("s", "a"))
         assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
@@ -120,9 +128,7 @@ def test_connection_keeps_its_session(sockets: Path) -> None:
 
 def test_new_connection_of_a_process_takes_back_the_messages_of_the_earlier_one(sockets: Path) -> None:
     async def main() -> None:
-        registrations = Registrations()
-        registrations.may_end.set()
-        server = server_of(sockets, registrations)
+        server = server_of(sockets, quick_registrations())
         earlier_reader, earlier = await connect(server)
         earlier.write(hello("s", "a"))
         assert (await next_frame(earlier_reader))["kind"] == FrameKind.WELCOME
@@ -144,9 +150,7 @@ def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actor_dispatch, "UNSTARTED_SECONDS", 0.01)
-    registrations = Registrations()
-    registrations.may_end.set()
-    service = service_of(sockets, registrations)
+    service = service_of(sockets, quick_registrations())
     spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 50, "max_lost": 3}
 
     async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
@@ -163,19 +167,14 @@ def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
         writer.close()
         await writer.wait_closed()
 
-    async def opened() -> None:
-        with Opening(actor_dispatch.ActorDispatcher).network() as network:
-            await main(actor_dispatch.ActorDispatcher(replace(network, actors=service)))
-
-    asyncio.run(opened())
+    run(opening(service), main)
 
 
 def test_process_is_recorded_with_the_actors_it_runs_and_when_it_leaves(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_records, "RETRY_SECONDS", 0.0)
-    registrations = Registrations()
-    registrations.may_end.set()
+    registrations = quick_registrations()
     registrations.failures = 2
     server = server_of(sockets, registrations)
 
@@ -201,9 +200,7 @@ def test_process_is_recorded_with_the_actors_it_runs_and_when_it_leaves(
 
 
 def test_message_of_an_earlier_version_goes_to_the_present_queue_of_its_actor(sockets: Path) -> None:
-    registrations = Registrations()
-    registrations.may_end.set()
-    service = service_of(sockets, registrations)
+    service = service_of(sockets, quick_registrations())
     spec = {"actor": "mail", "queue": "earlier", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}
 
     async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
@@ -225,8 +222,4 @@ def test_message_of_an_earlier_version_goes_to_the_present_queue_of_its_actor(so
         writer.close()
         await writer.wait_closed()
 
-    async def opened() -> None:
-        with Opening(actor_dispatch.ActorDispatcher).network() as network:
-            await main(actor_dispatch.ActorDispatcher(replace(network, actors=service)))
-
-    asyncio.run(opened())
+    run(opening(service), main)

@@ -15,7 +15,7 @@ from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.server import ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from brokers.sharing.actor_places import ActorProcesses
-from tests.contract.dispatch.dispatching import Opening, identity
+from tests.contract.dispatch.dispatching import Opening, identity, run
 from tests.waiting import eventually
 
 PROCESSES = 1000
@@ -72,14 +72,11 @@ def test_thousand_processes_connect_at_once_and_each_gets_its_message(sockets: P
         running = [asyncio.create_task(each.run()) for each in processes]
         async with asyncio.timeout(60):
             await asyncio.gather(*(each.welcome.wait() for each in processes))
-        deliveries = [replace(identity(), execution_id=f"exec_{number}") for number in range(PROCESSES)]
+        deliveries = [identity(f"exec_{number}") for number in range(PROCESSES)]
         await asyncio.gather(*(dispatcher.send(SPEC, each) for each in deliveries))
         await dispatcher.close()
         await asyncio.gather(*running)
         return [each.messages for each in processes]
 
-    async def opened() -> list[int]:
-        with Opening(ActorDispatcher).network() as network:
-            return await main(ActorDispatcher(replace(network, actors=service)))
-
-    assert asyncio.run(opened()) == [1] * PROCESSES
+    opening = Opening(lambda network: ActorDispatcher(replace(network, actors=service)))
+    assert run(opening, main) == [1] * PROCESSES
