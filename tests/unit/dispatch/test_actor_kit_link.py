@@ -1,8 +1,6 @@
 """Link of the actor kit, against a socket of the test."""
 
-import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,15 +18,13 @@ KEY: dict[str, Any] = {"execution": "e", "attempt": 1}
 
 
 @pytest.fixture
-def listening() -> Iterator[tuple[Path, socket.socket]]:
-    folder = Path(tempfile.mkdtemp(prefix="te-"))  # short: a path of a socket is
-    path = folder / "w.sock"
+def listening(sockets: Path) -> Iterator[tuple[Path, socket.socket]]:
+    path = sockets / "w.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.settimeout(PATIENCE_SECONDS)
         server.bind(str(path))
         server.listen()
         yield path, server
-    shutil.rmtree(folder)
 
 
 def read_to_the_end(server: socket.socket, *frames: bytes) -> bool:
