@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar
 
 from app.kernel.db import Database
 from app.kernel.db.chunked_scan import RowCount
@@ -60,6 +60,11 @@ class BulkJobKind(Protocol[W, Q, T]):
             ) -> list[FilteredRow[DeadLetter]]:
                 return next_letters(database, wanted, after, limit)
 
+            def count(
+                self, database: Database, wanted: LetterFilter, after: Position, limit: int
+            ) -> RowCount | None:
+                return count_letters(database, wanted, after, limit)
+
             def at_once(self, bulk_job: Redrive) -> int:
                 return AT_ONCE
 
@@ -97,6 +102,19 @@ class BulkJobKind(Protocol[W, Q, T]):
             `limit` rows, matching or not; fewer rows at the end of the index.
         """
 
+    def count(self, database: Database, wanted: Q, after: Position, limit: int) -> RowCount | None:
+        """Count the rows that `next` would read.
+
+        Args:
+            database: Database of the service.
+            wanted: Filter of the bulk job.
+            after: Cursor; only later rows are counted.
+            limit: Largest number of rows.
+
+        Returns:
+            Numbers of rows; None if only the rows themselves show whether they match.
+        """
+
     def at_once(self, bulk_job: W) -> int:
         """Return the maximum number of matching rows per transaction.
 
@@ -128,24 +146,6 @@ class BulkJobKind(Protocol[W, Q, T]):
             TaskExecutorError: The batch is rolled back and halved, until the failing item is alone and counts as
                 refused. A status from 500 on ends the turn instead.
             Exception: An error of the code stops the bulk job at the failing item; the log names it.
-        """
-
-
-@runtime_checkable
-class CountingKind(Protocol):
-    """A kind of bulk job whose preview is counted in the database, as far as a filter allows."""
-
-    def count(self, database: Database, wanted: Any, after: Position, limit: int) -> RowCount | None:
-        """Count the rows that `next` would read.
-
-        Args:
-            database: Database of the service.
-            wanted: Filter of the bulk job.
-            after: Cursor; only later rows are counted.
-            limit: Largest number of rows.
-
-        Returns:
-            Numbers of rows; None if only the rows themselves show whether they match.
         """
 
 
@@ -193,9 +193,10 @@ def preview(
         if len(rows) < at_once:
             return BulkPreview(len(found), found[:SAMPLE], is_complete=True)
         after, left = rows[-1].position, max(0, most - read)
-        if len(found) >= SAMPLE and isinstance(kind, CountingKind):
-            rest = kind.count(database, wanted, after, left + 1)  # the last row shows whether any is left
-            if rest is not None:
-                count = len(found) + min(rest.matching, left)
-                return BulkPreview(count, found[:SAMPLE], is_complete=rest.read <= left)
+        if len(found) < SAMPLE:
+            continue
+        rest = kind.count(database, wanted, after, left + 1)  # the last row shows whether any is left
+        if rest is not None:
+            count = len(found) + min(rest.matching, left)
+            return BulkPreview(count, found[:SAMPLE], is_complete=rest.read <= left)
     return BulkPreview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))
