@@ -1,9 +1,7 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
-import itertools
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -76,22 +74,16 @@ def page_of_letters(
     database: Database, wanted: LetterFilter, request: PageRequest, read: ChunkedRead = QUICK
 ) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
-    index, conditions, limit = wanted.index(), wanted.conditions(), request.limit
-    if wanted.group is not None:  # a chunk may hold few letters of the group
-        limit = max(limit, read.size)
-    found, after, until = list[Row[Any]](), request.after, time.monotonic() + read.seconds
-    of_a_turn = read if wanted.group is None else replace(read, chunks=1)
-    for number in itertools.count(1):
-        part = wanted.part(after)
-        rows, after = of_a_turn.page(database, index, part, columns=[*_D], conditions=conditions, limit=limit)
-        found += filter(wanted.has, rows)
-        is_enough = after is None or len(found) > request.limit or number == read.chunks or time.monotonic() >= until
-        if wanted.group is None or is_enough:
-            break
-    shown = found[: request.limit]
-    if len(shown) < len(found):
-        after = Position(shown[-1].at, shown[-1].key)
-    return Page(readable(DeadLetter.from_row, shown, lambda row: f"dead letter {row.letter_id}"), after)
+    rows, after = read.page(
+        database,
+        wanted.index(),
+        wanted.part(request.after),
+        columns=[*_D],
+        conditions=wanted.conditions(),
+        limit=request.limit,
+        matches=None if wanted.group is None else wanted.has,
+    )
+    return Page(readable(DeadLetter.from_row, rows, lambda row: f"dead letter {row.letter_id}"), after)
 
 
 def next_letters(

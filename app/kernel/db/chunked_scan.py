@@ -170,16 +170,21 @@ class ChunkedRead:
         columns: Sequence[ColumnElement[Any]],
         conditions: Sequence[ColumnElement[bool]],
         limit: int,
+        matches: Callable[[Row[Any]], bool] | None = None,
     ) -> tuple[Sequence[Row[Any]], Position | None]:
-        """Read up to `limit` matching rows; returns them, and the position after which the next page starts."""
+        """Read up to `limit` matching rows; returns them, and the position after which the next page starts.
+
+        With `matches`, a condition that no statement can check, a chunk is read without a limit of rows.
+        """
         found, until = list[Row[Any]](), time.monotonic() + self.seconds
         for number in itertools.count(1):
+            left = limit + 1 - len(found) if matches is None else None
 
-            def narrow(seen: Part, left: int = limit + 1 - len(found)) -> Select[Any]:
+            def narrow(seen: Part, left: int | None = left) -> Select[Any]:
                 return index.read(seen, *columns).where(*conditions).limit(left)
 
             rows, reached = pass_through(database, index, part, narrow, self.size)
-            found += rows
+            found += rows if matches is None else filter(matches, rows)
             if reached is None or len(found) > limit or number == self.chunks or time.monotonic() >= until:
                 break
             part = replace(part, start=reached)
