@@ -5,15 +5,15 @@ Functions of `benchmarks.history` have filled the database before. PostgreSQL on
 
 from sqlalchemy import Connection, text
 
+from app.features.rollups.rollup_slots import kept
 from benchmarks.history import id_of
-from schema.rollup_bounds import LATE_COLUMNS, STEPS_S, TOOK_COLUMNS
+from schema.rollup_bounds import LATE_COLUMNS, TOOK_COLUMNS
 
 SCHEDULES = 1_000
 AUDIT_ENTRIES = 20_000
-KEPT = {10: "3 hours", 60: "3 days", 3600: "90 days"}
-"""How long rollups are kept, by the length of their slots."""
+ROLLUP_DAYS = 90
 
-# Half of the failures are dead letters that nobody has seen to.
+# Half of the failures are open dead letters, half are resolved.
 _LETTERS = text(
     f"""
     INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, message,
@@ -37,7 +37,7 @@ _CANCELLED = text(
 )
 
 _SLOTS = """
-      FROM generate_series(to_timestamp(floor(extract(epoch FROM now()) / :step) * :step) - CAST(:kept AS INTERVAL),
+      FROM generate_series(to_timestamp(floor(extract(epoch FROM now()) / :step) * :step - :kept_s),
                            now() - :step * INTERVAL '1 second', :step * INTERVAL '1 second') AS slot"""
 _CLASSES = ", ".join((*LATE_COLUMNS, *TOOK_COLUMNS))
 _OF_CLASSES = ", ".join("2 * :step" for _ in (*LATE_COLUMNS, *TOOK_COLUMNS))
@@ -99,8 +99,7 @@ def leave(connection: Connection) -> None:
         connection.execute(_CANCELLED)
         connection.execute(_SCHEDULES, {"count": SCHEDULES})
         connection.execute(_AUDIT, {"count": AUDIT_ENTRIES})
-    for step in STEPS_S:
-        for statement in (_ROLLUPS, _FAILURES, _SAMPLES):
-            connection.execute(statement, {"step": step, "kept": KEPT[step]})
-        connection.execute(_MARKS, {"step": step})
+    for length in kept(ROLLUP_DAYS):
+        for statement in (_ROLLUPS, _FAILURES, _SAMPLES, _MARKS):
+            connection.execute(statement, length)
     connection.execute(text("ANALYZE"))
