@@ -150,10 +150,12 @@ class _Offering:
     def read(cls, database: Database, rows: Sequence[Row[Any]], worker_id: str | None, most: int) -> "_Offering":
         names = [row.name for row in rows]
         counts, processes = dict[str, int](), defaultdict[str, list[Offer]](list)
-        for row in database.fetch(OFFERS, {"names": names, "worker": worker_id, "most": most}) if names else ():
+        if not names:
+            return cls(counts, processes, {})
+        for row in database.fetch(OFFERS, {"names": names, "worker": worker_id, "most": most}):
             counts[row.name] = row.offers
             processes[row.name].append(Offer.from_row(row))
-        seen = {row.name: row.last_seen_at for row in database.fetch(LAST_SEEN, {"names": names})} if names else {}
+        seen = {row.name: row.last_seen_at for row in database.fetch(LAST_SEEN, {"names": names})}
         return cls(counts, processes, seen)
 
     def of(self, row: Row[Any]) -> ListedActor:
