@@ -79,7 +79,7 @@ sql: $(STAMP)  ## print a statement as it runs: make sql NAME=executions.claim_1
 messages: $(STAMP)  ## write docs/reference/messages.md, after a change of an error code or a log line
 	$(BIN)/python -m app.dev.messages
 
-pictures: $(STAMP)  ## write docs/pictures, pictures of the console after a made-up story, anew; needs chromium
+pictures: $(STAMP)  ## write docs/pictures: the console after a made-up story; needs chromium
 	$(BIN)/python -m tests.browser.pictures
 
 bench: $(STAMP)  ## measure beside other task queues in the same run; bench-publish writes the tables of documents
