@@ -25,7 +25,7 @@ MAX_PIECES = PARTS + len(STEPS_S) - 1
 # know how few rows each of them has, and reads the whole table.
 _OF_PIECE = """
       SELECT CAST(:part_{number} AS BIGINT) AS part, r.* FROM delivery_rollups AS r
-       WHERE r.step_s = CAST(:step_{number} AS BIGINT) AND r.slot >= CAST(:since_{number} AS TIMESTAMPTZ)
+       WHERE r.step_s = CAST(:step_s_{number} AS BIGINT) AND r.slot >= CAST(:since_{number} AS TIMESTAMPTZ)
          AND r.slot < CAST(:until_{number} AS TIMESTAMPTZ)"""
 OF_ENDPOINTS = statement(
     "rollups.of_endpoints",
@@ -44,7 +44,6 @@ class Piece(NamedTuple):
     until: datetime
 
 
-_NAMES = ("part", "step", "since", "until")
 _NO_PIECE = Piece(0, 0, EPOCH, EPOCH)
 
 
@@ -91,7 +90,7 @@ def of_endpoints(database: Database, window: timedelta) -> Window:
         return Window(marks.now - window, marks.now, {})
     params = dict[str, object]()
     for number, piece in enumerate([*covered, *[_NO_PIECE] * (MAX_PIECES - len(covered))]):
-        params |= {f"{name}_{number}": value for name, value in zip(_NAMES, piece, strict=True)}
+        params |= {f"{name}_{number}": value for name, value in piece._asdict().items()}
     found = defaultdict[str, list[Row[Any]]](list)
     for row in database.fetch(OF_ENDPOINTS, params):
         found[row.endpoint].append(row)
