@@ -38,32 +38,29 @@ def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[Sho
     """Return throughput, failures, lateness, due and running executions."""
     points = history.points
     total, seconds = total_of(points)
-    attempts, ended, failed, half, late, on_time = 0, 0, 0, None, None, None
-    if total is not None:
-        attempts, ended, failed = total.attempts, total.succeeded + total.failed, total.failed
-        half, late = total.lateness.percentile(0.5), total.lateness.percentile(0.99)
-        on_time = total.lateness.within(BUDGET_MS)
+    counts = total or DeliveryCounts.total([])
+    ended, lateness = counts.succeeded + counts.failed, counts.lateness
     due, workers = sum(queue.due for queue in statistics.queues), statistics.workers
     is_more = any(queue.due >= MAX_DUE for queue in statistics.queues)
-    share = failed / ended if ended else None
+    share = counts.failed / ended if ended else None
     return [
         ShownFigure(
             "Attempts",
-            _rate(attempts, seconds),
-            f"{number(attempts)} in all",
+            _rate(counts.attempts, seconds),
+            f"{number(counts.attempts)} in all",
             _course(points, lambda each: each.attempts),
         ),
         ShownFigure(
             "Failed for good",
             percent(share),
-            f"{number(failed)} of {number(ended)}",
+            f"{number(counts.failed)} of {number(ended)}",
             _course(points, lambda each: each.failed),
-            "bad" if failed else "",
+            "bad" if counts.failed else "",
         ),
         ShownFigure(
             "Late, p99",
-            up_to(late),
-            f"p50 {up_to(half)}, {percent(on_time)} within 5 s",
+            up_to(lateness.percentile(0.99)),
+            f"p50 {up_to(lateness.percentile(0.5))}, {percent(lateness.within(BUDGET_MS))} within 5 s",
             _course(points, lambda each: each.lateness.percentile(0.99)),
         ),
         ShownFigure("Due now", number(due, or_more=is_more), "", _gauge(points, "due")),
