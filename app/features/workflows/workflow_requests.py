@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from marshmallow import ValidationError
-
 from app.features.workflows import advancing, workflow_creation
 from app.features.workflows.graph import parse
 from app.features.workflows.sub_workflows import depth_faults
@@ -13,10 +11,8 @@ from app.features.workflows.workflow_creation import CreatedWorkflow
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import InvalidWorkflowError, TaskExecutorError, UnavailableError
-from app.web.http.body import invalid
 from app.web.http.conditions import actor
-from app.web.http.idempotent_requests import HEADER, key_in_header
-from app.web.http.request_fields import check_key
+from app.web.http.idempotent_requests import with_header_key
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.services import services, wake
 from schema.states import KeepResponse
@@ -30,7 +26,9 @@ def create_workflow(body: Any) -> CreatedWorkflow:
 
     A repeated request is recognised whatever its body, even if the body would now be refused.
     """
-    database, body = services().database, _with_key(body)
+    database = services().database
+    if isinstance(body, dict):
+        body = with_header_key(body)
     for _ in range(MAX_TRIES):
         try:
             created = _create(database, body)
@@ -76,17 +74,3 @@ def _first(database: Database, body: Any) -> str | None:
     key = body.get("idempotency_key") if isinstance(body, dict) else None
     rows = database.fetch(workflow_creation.BY_KEY, {"key": key}) if isinstance(key, str) else ()
     return rows[0].workflow_id if rows else None
-
-
-def _with_key(body: Any) -> Any:
-    """Return the body with the key of the header; raises InvalidRequestError if both are given and differ."""
-    header = key_in_header()
-    if header is None or not isinstance(body, dict):
-        return body
-    try:
-        check_key(header)
-    except ValidationError as error:
-        raise invalid([{"pointer": HEADER, "message": str(error.messages[0])}]) from None
-    if body.get("idempotency_key") not in (None, header):
-        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
-    return body | {"idempotency_key": header}

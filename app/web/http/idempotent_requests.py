@@ -11,12 +11,14 @@ from functools import partial, wraps
 from typing import Any
 
 from flask import Response, current_app, g, request
+from marshmallow import ValidationError
 
 from app.kernel import idempotency, ids
 from app.kernel.errors import IdempotencyKeyReusedError
 from app.kernel.function_types import AnyFunction, Call
 from app.kernel.idempotency import KEPT_HOURS, KeyedRequest, StoredAnswer
 from app.web.http.body import PARSER, invalid
+from app.web.http.request_fields import check_key
 from app.web.http.unproxied import current_request
 from app.web.services import holding_hints, services
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY
@@ -49,6 +51,23 @@ def key_in_header() -> str | None:
             [{"pointer": HEADER, "message": f"Must be 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters."}]
         )
     return header
+
+
+def with_header_key(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body with the key in the header as its `idempotency_key`, if there is one.
+
+    Raises InvalidRequestError if the body has another key, or if the key is one of the service's own.
+    """
+    key = key_in_header()
+    if key is None:
+        return body
+    try:
+        check_key(key)
+    except ValidationError as error:
+        raise invalid([{"pointer": HEADER, "message": str(error.messages[0])}]) from None
+    if body.get("idempotency_key") not in (None, key):
+        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
+    return body | {"idempotency_key": key}
 
 
 def event_id() -> str:

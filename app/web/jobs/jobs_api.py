@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from marshmallow import ValidationError
-
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import (
     ConflictError,
@@ -25,10 +23,10 @@ from app.queue.reading.execution_list import page_of_executions
 from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
 from app.web.http.body import invalid
 from app.web.http.conditions import actor
-from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
+from app.web.http.idempotent_requests import HEADER, PARAMETER, with_header_key
 from app.web.http.pagination import page_answer, page_request, page_schema
-from app.web.http.request_fields import check_key
 from app.web.http.request_log import trace_of_new_jobs
+from app.web.http.unproxied import current_request
 from app.web.http.workflow_filter import workflow_alone
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
 from app.web.jobs.creating import PREFER, create, permitted
@@ -64,16 +62,9 @@ def create_(body: dict[str, Any]) -> Any:
     With `url` instead of `endpoint`, `body` is sent there as JSON. The service keeps an endpoint for each different
     request with `url`, without `body` and the time.
     """
-    own, header = body.get("idempotency_key"), key_in_header()
-    if header is not None:
-        try:
-            check_key(header)
-        except ValidationError as error:
-            raise invalid([{"pointer": HEADER, "message": str(error.messages[0])}]) from None
-    if own is not None and header is not None and own != header:
-        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
-    body["idempotency_key"] = own if own is not None else header
-    if body["idempotency_key"] is None and not body["trigger"].repeats and "inline" not in body:
+    if HEADER in current_request().headers:
+        body = with_header_key(body)
+    if body.get("idempotency_key") is None and not body["trigger"].repeats and "inline" not in body:
         raise invalid([{"pointer": "/idempotency_key", "message": f"Required here or in the {HEADER} header."}])
     return create(permitted(body, trace_of_new_jobs()))
 
