@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import environment, machine
+from benchmarks import backlog, environment, machine
 from benchmarks.contenders import peer, variants
 from benchmarks.measures import (
     create,
@@ -173,13 +173,18 @@ def _all(run: Run, options: Options) -> None:
         flight.measure(run, system, options.in_flight, options.held, 1)
 
 
+def _over(system: System, name: str, run: Run, options: Options, **own: object) -> None:
+    """Run a command over a system that others have used: jobs that they left would be delivered during this one."""
+    backlog.clear(system.ours.stack.database_url)
+    command, _help = _COMMANDS[name]
+    command(run, Options(**vars(options) | own | {"system": system}))
+
+
 def _together(run: Run, options: Options) -> None:
     """Run several commands over one system, because its start takes longer than the smallest of them."""
     with _running(options) as system:
         for name in options.commands.split(","):
-            command, _help = _COMMANDS[name]
-            parts = _PARTS_TOGETHER.get(name)
-            command(run, Options(**vars(options) | {"system": system, "parts": parts}))
+            _over(system, name, run, options, parts=_PARTS_TOGETHER.get(name))
 
 
 def _publish(_run: Run, options: Options) -> None:
@@ -191,7 +196,7 @@ def _publish(_run: Run, options: Options) -> None:
         sys.exit(f"commit the changes of this working tree first: the tables name the commit ({dirty[0]})")
     with _running(options, *peer.QUEUES, "aiohttp") as system:
         for name, run in runs.items():
-            _COMMANDS[name][0](run, Options(**vars(options) | _PUBLISHED.get(name, {}) | {"system": system}))
+            _over(system, name, run, options, **_PUBLISHED.get(name, {}))
             run.write(options.results)
     for path in published.write(environment.ROOT, {name: run for name, run in runs.items() if run.is_steady()}):
         print(f"wrote {path}")
