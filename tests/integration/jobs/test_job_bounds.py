@@ -50,6 +50,7 @@ CASES: dict[str, tuple[str, Any, Any]] = {
 DIFFERENT = {
     "MAX_NAME": "of the endpoint: the API answers that no endpoint has a longer name",
     "MAX_INPUT_BYTES": "the API bounds the whole body, by TE_MAX_BODY_BYTES",
+    "NAME_PATTERN": "of names in settings, scopes and filters: no field of a job has one",
     "MAX_LIMIT_KEY": "the API replaces a longer value by its digest",
 }
 
