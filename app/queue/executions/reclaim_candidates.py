@@ -12,6 +12,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.catalog.specs import TRANSPORTS
 from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
+from app.queue.executions.actor_losses import losses
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.handover import HAS_WORKFLOW
 from app.queue.executions.settlement import MAY_SETTLE
@@ -50,7 +51,7 @@ _CANDIDATES = f"""
            (SELECT count(*) FROM attempts AS a
              WHERE a.execution_id = e.execution_id
                AND a.error->>'type' IN ('WORKER_LOST', 'STUCK', 'PROCESS_LOST')) AS lost_before,
-           e.endpoint_type, v.spec->'max_lost' AS max_lost,
+           {losses("e.execution_id")} AS losses, e.endpoint_type, v.spec->'max_lost' AS max_lost,
            (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
@@ -111,7 +112,7 @@ def reason_of(stuck_ms: int | None) -> LossReason:
 def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
     age_ms = row.age / timedelta(milliseconds=1)
     tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss=not row.lost_before)
-    is_last = row.endpoint_type in _MAX_LOST and row.lost_before + 1 >= (
+    is_last = row.endpoint_type in _MAX_LOST and row.losses + 1 >= (
         row.max_lost if isinstance(row.max_lost, int) else _MAX_LOST[row.endpoint_type]
     )
     error = DeliveryError(reason.name, reason.value, permanent=is_last, may_have_been_delivered=True)

@@ -13,6 +13,7 @@ from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
+from app.queue.executions.actor_losses import losses, since_manual_retry
 from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput
 from app.queue.reading.attempt_rows import all_attempts
 from app.queue.reading.execution_filter import ENDED_ATTEMPT
@@ -41,17 +42,17 @@ CHANNELS = statement(
     """,
 )
 
-# Attempts of an actor without an outcome, and the error with which it asked for the latest attempt.
+# Losses of an actor, and the error with which it asked for the latest attempt.
 ACTOR_PAST = statement(
     "executions.actor_past",
     """
-    SELECT (SELECT count(*) FROM attempts
-             WHERE execution_id = :execution_id
-               AND error->>'type' IN ('PROCESS_LOST', 'WORKER_LOST', 'STUCK', 'TIMEOUT')) AS lost,
-           (SELECT error FROM attempts
-             WHERE execution_id = :execution_id AND error->'options' IS NOT NULL
-             ORDER BY attempt_number DESC LIMIT 1) AS last_error
+    SELECT {losses} AS lost,
+           (SELECT a.error FROM attempts AS a
+             WHERE a.execution_id = :execution_id AND a.error->'options' IS NOT NULL AND {since_manual_retry}
+             ORDER BY a.attempt_number DESC LIMIT 1) AS last_error
     """,
+    losses=losses(":execution_id"),
+    since_manual_retry=since_manual_retry(":execution_id"),
 )
 
 # An open execution has neither output nor error: a failed attempt may be retried.
@@ -94,7 +95,7 @@ def channels_of(database: Database, execution_id: str, attempt: int) -> list[dic
 
 
 def actor_past(database: Database, execution_id: str) -> tuple[int, dict[str, Any]]:
-    """Return the number of attempts of an actor without an outcome, and the error that asked for this attempt."""
+    """Return the losses of an actor, and the error that asked for this attempt; a manual retry begins anew."""
     (row,) = database.fetch(ACTOR_PAST, {"execution_id": execution_id})
     return row.lost, row.last_error or {}
 

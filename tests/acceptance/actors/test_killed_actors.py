@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from app.dev.process.child import family
 from app.kernel.db import Database
+from app.queue.executions.manual_retry import retry_execution
 from tests import rows
 from tests.acceptance.actors.conftest import User
 from tests.acceptance.limits import SHORT_LEASE
@@ -56,6 +57,14 @@ def test_execution_of_a_killed_process_runs_in_another(
     assert errors_of(database) == ["PROCESS_LOST"]
 
 
+def lose_process(user: User, database: Database, number: int) -> None:
+    """Start a process, which the message kills as the `number`-th."""
+    child = user.process()
+    eventually(lambda: len(user.lines()) == number, what=f"run {number}")
+    eventually(lambda: len(errors_of(database)) == number, what=f"error {number}")
+    child.kill()
+
+
 def test_message_that_kills_its_process_three_times_is_a_dead_letter(
     user: User, tasks: Any, database: Database
 ) -> None:
@@ -63,14 +72,15 @@ def test_message_that_kills_its_process_three_times_is_a_dead_letter(
     eventually(lambda: any(user.sockets.iterdir()))
     tasks.kill.send("x")
     for number in range(1, 4):
-        child = user.process()
-        eventually(lambda number=number: len(user.lines()) == number, what=f"run {number}")
-        eventually(lambda number=number: len(errors_of(database)) == number, what=f"error {number}")
-        child.kill()
+        lose_process(user, database, number)
     eventually(lambda: rows.statuses(database) == {"FAILED": 1})
     assert errors_of(database) == ["PROCESS_LOST", "PROCESS_LOST", "WORKER_LOST"]
     letters = text("SELECT error_type FROM dead_letters")
     eventually(lambda: [row.error_type for row in database.fetch(letters)] == ["WORKER_LOST"], what="the dead letter")
+    (execution,) = database.fetch(text("SELECT execution_id FROM executions"))
+    retry_execution(database, execution.execution_id, actor=None)
+    lose_process(user, database, 4)
+    assert errors_of(database)[3:] == ["PROCESS_LOST"]
 
 
 def test_late_outcome_after_the_death_of_the_worker_is_refused(

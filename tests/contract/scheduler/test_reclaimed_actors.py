@@ -6,7 +6,10 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from app.queue.executions import reclaim, reclaim_candidates
+from app.queue.executions.manual_retry import retry_execution
+from app.queue.reading.execution_queries import actor_past
 from schema.states import EndpointType
 from tests import rows
 from tests.claiming import take
@@ -25,6 +28,13 @@ def claimed(database: Database, spec: dict[str, Any]) -> str:
     (execution_id,) = rows.add_executions(database, endpoint="mail", type_=EndpointType.ACTOR, max_attempts=100)
     take(database, "wrk_1", queue="actor")
     return execution_id
+
+
+def lose(database: Database, execution_id: str, numbers: range) -> None:
+    """Add attempts that lost their process, the earlier ones than the running one."""
+    for number in numbers:
+        database.fetch(text("UPDATE executions SET attempt_count = :n"), {"n": number + 1})
+        rows.add_attempt(database, execution_id, number, "FAILED", error={"type": "PROCESS_LOST", "options": {"n": 1}})
 
 
 @pytest.mark.parametrize(
@@ -53,11 +63,24 @@ def test_execution_fails_once_max_lost_attempts_had_no_outcome(
     database: Database, spec: dict[str, Any], lost: int
 ) -> None:
     execution_id = claimed(database, spec)
-    for number in range(1, lost):
-        database.fetch(text("UPDATE executions SET attempt_count = :n"), {"n": number + 1})
-        rows.add_attempt(database, execution_id, number, "FAILED", error={"type": "PROCESS_LOST"})
+    lose(database, execution_id, range(1, lost))
     database.fetch(text(DEATHS["worker row is missing"]))
     counts = chores(database).reclaim_from_dead_workers()
     assert (counts["retrying"], counts["failed"]) == (0, 1)
     error = rows.attempts(database, execution_id)[-1].error
     assert (error["type"], error["retryable"]) == ("WORKER_LOST", False)
+
+
+def test_losses_and_options_of_the_attempts_before_a_manual_retry_do_not_count(database: Database) -> None:
+    execution_id = claimed(database, {"actor": "mail"})
+    lose(database, execution_id, range(1, 3))
+    database.fetch(text(DEATHS["worker row is missing"]))
+    assert chores(database).reclaim_from_dead_workers()["failed"] == 1
+    assert actor_past(database, execution_id) == (3, {"type": "PROCESS_LOST", "options": {"n": 1}})
+    retry_execution(database, execution_id, actor=None)
+    assert actor_past(database, execution_id) == (0, {})
+    worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["actor"], capacity=9, lease_ms=60_000)
+    assert take(database, "wrk_2", queue="actor").claims
+    database.fetch(text(DEATHS["worker row is missing"]))
+    assert chores(database).reclaim_from_dead_workers()["retrying"] == 1
+    assert actor_past(database, execution_id) == (1, {})
