@@ -20,6 +20,7 @@ def paths(story: Story) -> dict[str, str]:
         "executions": "/console/executions",
         "punctuality": "/console/executions?columns=punctuality&since=2h",
         "failed": f"/console/executions/{story.failed}",
+        "endpoint-editor": "/console/endpoints/charge-card/edit",
         "retrying": f"/console/executions/{story.retrying}",
         "waiting": f"/console/executions/{story.waiting[2]}",
         "good": f"/console/executions/{story.good}",

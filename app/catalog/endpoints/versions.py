@@ -109,6 +109,23 @@ def replace(
     return change.make(database, body, again=partial(endpoint_rows.read, name=name))
 
 
+def check(
+    database: Database,
+    name: str,
+    definition: EndpointDefinition,
+    *,
+    stuck_timeout_ms: int,
+    spec_checks: Mapping[EndpointType, SpecCheck] = NO_CHECKS,
+) -> None:
+    """Raise the errors of `replace` about a definition; changes nothing."""
+
+    def body(connection: Connection) -> None:
+        _check(connection, name, definition, stuck_timeout_ms, spec_checks)
+        check_limits(connection, definition.payload_spec, endpoint_rows.read(connection, name).limits)
+
+    database.transact(body)
+
+
 def delete(database: Database, name: str, change: AuditedChange) -> None:
     """Mark an endpoint as deleted; its versions stay.
 

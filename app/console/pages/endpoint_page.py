@@ -11,6 +11,7 @@ from marshmallow import ValidationError
 from app.catalog import uses
 from app.catalog.endpoints import live_settings, version_history, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
+from app.catalog.endpoints.inline_names import is_inline
 from app.catalog.endpoints.version_history import EndpointVersion
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
@@ -47,9 +48,10 @@ def show(name: str) -> Values:
     return {
         "title": name,
         "endpoint": _endpoint(name),
+        "is_inline": is_inline(name),
         "ranges": PERIODS,
         "last": chosen_period(),
-        "reach": _reach(name),
+        "reach": reach_of_endpoint(name),
     }
 
 
@@ -92,7 +94,7 @@ def uses_(name: str) -> Values:
     return {"uses": [each for each in _uses(_endpoint(name).name) if each.count]}
 
 
-def _reach(name: str) -> list[str] | None:
+def reach_of_endpoint(name: str) -> list[str] | None:
     """Return the reach of a change; None if the uses cannot be read, which the rest of the page survives."""
     try:
         return reach(_uses(name))
@@ -123,7 +125,7 @@ def _shown(endpoint: Endpoint, given: Mapping[str, str], etag: str, faults: Sequ
         "given": given,
         "faults": faults,
         "etag": etag,
-        "reach": _reach(endpoint.name),
+        "reach": reach_of_endpoint(endpoint.name),
     }
 
 

@@ -20,6 +20,7 @@ from app.catalog.endpoints.live_settings_fields import (
 )
 from app.catalog.retry_policy import RETRY_POLICY, RetryPolicy
 from app.catalog.specs import TARGETS, TRANSPORTS
+from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -198,7 +199,18 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Replace an endpoint by a new version, for jobs created from now on."""
     same_name(body, name)
-    return _changed(versions.replace(services().database, name, definition_of(body), change(), **_settings(body)))
+    return _changed(replace_in(name, body, change()))
+
+
+def replace_in(name: str, body: Mapping[str, Any], by: AuditedChange) -> Endpoint:
+    return versions.replace(services().database, name, definition_of(body), by, **_settings(body))
+
+
+def check_in(name: str, body: Mapping[str, Any]) -> None:
+    """Raise the errors of `replace_in` about a body; changes nothing."""
+    settings = _settings(body)
+    del settings["flow"]
+    versions.check(services().database, name, definition_of(body), **settings)
 
 
 @resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])

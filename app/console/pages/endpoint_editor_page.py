@@ -1,0 +1,119 @@
+"""Editor of an endpoint: its definition, the changes of a form, and the next version."""
+
+from typing import Any
+
+from flask import Response
+from marshmallow import ValidationError
+
+from app.catalog.endpoints import version_history, versions
+from app.catalog.endpoints.endpoint_rows import Endpoint
+from app.catalog.endpoints.inline_names import is_inline
+from app.console.http.actions import Done, action
+from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import ETAG, change, form
+from app.console.http.page_rendering import to
+from app.console.pages.endpoint_page import reach_of_endpoint
+from app.console.views.difference import differences
+from app.console.views.typed_definition import NAMES, OF_JSON, TypedDefinition, texts_of, values_of
+from app.kernel.errors import ConflictError, PreconditionFailedError, TaskExecutorError
+from app.web.catalog.endpoints_api import ChangedEndpointSchema, check_in, definition_of, replace_in
+from app.web.http.body import details_of
+from app.web.services import services, wake
+from schema.states import KeepResponse
+
+MAX_TEXT = 1_000_000  # characters of a field
+BASE, SEEN = (
+    "base",
+    "seen",
+)  # fields: the version that the form began with, and a digest of the texts of the shown changes
+
+page = ConsolePage(
+    "endpoint_editor", "/endpoints/<name>/edit", "Edit an endpoint", reads="PUT /endpoints/<name>", under="endpoints"
+)
+
+
+@page.show
+def show(name: str) -> Values:
+    """Return the form with the present definition."""
+    endpoint = _editable(name)
+    return _values(endpoint, TypedDefinition.of(texts_of(endpoint)))
+
+
+@action("PUT /endpoints/<name>")
+def save(name: str) -> Done | Response:
+    """Show the changes, or make the next version; a form of an earlier state is shown with the changes since."""
+    endpoint, typed = _editable(name), TypedDefinition.of(_typed_texts())
+    body = _loaded(endpoint, typed)
+    wants_to_save = form().text("do") == "save" and form().text(SEEN) == typed.digest
+    try:
+        if body is None:
+            return _again(endpoint, typed, None, 422)
+        if not wants_to_save:
+            check_in(name, body)
+            return _again(endpoint, typed, body, 412 if form().text(ETAG) != endpoint.tag else 200)
+        changed = replace_in(name, body, change())
+    except PreconditionFailedError:
+        return _again(_editable(name), typed, body, 412)
+    except TaskExecutorError as error:
+        if error.status >= 500 or not error.details:
+            raise
+        typed.add_faults(error.details)
+        return _again(endpoint, typed, None, 422)
+    wake(changed.queue_in_effect)
+    return Done(f"Version {changed.version} is in effect for jobs from now on.", to("endpoint", name=name))
+
+
+def _editable(name: str) -> Endpoint:
+    """Return an endpoint with a definition that can change; raises EndpointNotFoundError or ConflictError."""
+    endpoint = versions.get(services().database, name)
+    if is_inline(name):
+        raise ConflictError("This endpoint stands for the `url` of jobs: its definition cannot change.")
+    return endpoint
+
+
+def _typed_texts() -> dict[str, str]:
+    return {name: form().text(name, longest=MAX_TEXT).replace("\r\n", "\n") for name in (*NAMES, *OF_JSON)}
+
+
+def _loaded(endpoint: Endpoint, typed: TypedDefinition) -> dict[str, Any] | None:
+    """Load the definition as the API does; None if it has faults."""
+    if typed.faults:
+        return None
+    try:
+        body: dict[str, Any] = ChangedEndpointSchema().load(typed.body | {"type": endpoint.type.value})
+    except ValidationError as error:
+        typed.add_faults(details_of(error.messages, in_body=True))
+        return None
+    return body
+
+
+def _again(endpoint: Endpoint, typed: TypedDefinition, body: dict[str, Any] | None, status: int) -> Response:
+    """Show the form with its faults or its changes, and with all changes since it was opened."""
+    shown = _values(endpoint, typed)
+    if form().text(ETAG) != endpoint.tag:
+        shown["meanwhile"] = _meanwhile(endpoint)
+    if body is not None:
+        shown["changes"] = differences(values_of(endpoint), values_of(definition_of(body)))
+    return page.answer({"name": endpoint.name}, shown, status)
+
+
+def _meanwhile(endpoint: Endpoint) -> Values:
+    """Return the changes since the form was opened, and the present version with its author."""
+    base = version_history.get_version(services().database, endpoint.name, form().text(BASE))
+    now = version_history.get_version(services().database, endpoint.name, str(endpoint.version))
+    return {"version": now, "changes": differences(values_of(base), values_of(endpoint))}
+
+
+def _values(endpoint: Endpoint, typed: TypedDefinition) -> Values:
+    return {
+        "title": f"Edit {endpoint.name}",
+        "endpoint": endpoint,
+        "etag": endpoint.tag,
+        "texts": typed.texts,
+        "faults": typed.faults,
+        "seen": typed.digest,
+        "changes": None,
+        "meanwhile": None,
+        "keeps": [each.value for each in KeepResponse],
+        "reach": reach_of_endpoint(endpoint.name),
+    }

@@ -1,0 +1,130 @@
+"""Editor of an endpoint: faults at their fields, changes before they are saved, and edits of two people."""
+
+import pytest
+from flask import Flask
+
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.console.visitor import Markup, Visitor
+
+PAGE, ONE = "/console/endpoints/send-mail/edit", "/console/endpoints/send-mail"
+SAVE = "/console/do/put/endpoints/send-mail"
+SPEC = '{"url": "https://x.example/", "timeout_ms": %s}'
+LIMITS = {"max_in_flight": 7}
+
+
+@pytest.fixture
+def endpoint(api: Api, database: Database) -> str:
+    definition = {"name": "send-mail", "type": "HTTP", "spec": {"url": "https://x.example/", "timeout_ms": 5000}}
+    assert api.post("/endpoints", definition | {"limits": LIMITS, "callbacks": None}).status_code == 201
+    return "send-mail"
+
+
+class Editor:
+    """A person with the form, and its hidden fields of the latest answer."""
+
+    def __init__(self, app: Flask) -> None:
+        self.visitor = Visitor(app, Scope.ADMIN)
+        self.hidden = self.visitor.form(PAGE, SAVE)
+        self._sent = 0
+
+    def send(self, do: str, status: int, **fields: str) -> str:
+        """Send the form; returns the page that answers."""
+        self._sent += 1
+        once = {"once": f"{id(self)}-{self._sent}"}
+        answer = self.visitor.send(SAVE, {**self.hidden, "keep_response": "always", "do": do, **fields, **once})
+        text = answer.get_data(as_text=True)
+        assert answer.status_code == status, text
+        if status == 303:
+            return self.visitor.get(answer.headers["Location"])
+        shown = Markup(text)
+        assert shown.faults == []
+        (self.hidden,) = (each["fields"] for each in shown.forms if each["action"] == SAVE)
+        return text
+
+
+@pytest.fixture
+def editor(app: Flask, endpoint: str) -> Editor:
+    return Editor(app)
+
+
+def test_changes_are_shown_before_they_are_saved(app: Flask, api: Api, database: Database, editor: Editor) -> None:
+    rows.add_executions(database, 3, endpoint="send-mail")
+    shown = editor.send("check", 200, spec=SPEC % 9000, retry_policy='{"max_attempts": 7}')
+    parts = (
+        "spec.timeout_ms",
+        ">5000<",
+        ">9000<",
+        "retry_policy.max_attempts",
+        "3 waiting executions",
+        "Save version 2",
+    )
+    assert [part for part in parts if part not in shown] == []
+    assert api.get("/endpoints/send-mail").json["version"] == 1
+    assert "Version 2 is in effect" in editor.send("save", 303, spec=SPEC % 9000, retry_policy='{"max_attempts": 7}')
+    found = api.get("/endpoints/send-mail").json
+    kept = (found["version"], found["spec"]["timeout_ms"], found["retry_policy"]["max_attempts"], found["limits"])
+    assert kept == (2, 9000, 7, LIMITS)
+
+
+def test_text_that_differs_from_the_shown_changes_is_shown_first(api: Api, editor: Editor) -> None:
+    editor.send("check", 200, spec=SPEC % 9000)
+    assert ">8000<" in editor.send("save", 200, spec=SPEC % 8000)
+    assert api.get("/endpoints/send-mail").json["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"spec": "{"}, "spec", "The text is not valid JSON"),
+        ({"spec": ""}, "spec", "The text is not valid JSON"),
+        ({"spec": SPEC % '"soon"'}, "spec", "timeout_ms: "),
+        ({"spec": '{"url": "https://x.example/{{secret.nobody}}"}'}, "spec", "url: "),
+        ({"retry_policy": '{"max_attempts": 0}'}, "retry_policy", "max_attempts: "),
+        ({"callbacks": '{"on_failure": "nobody"}'}, "callbacks", "nobody"),
+        ({"payload_spec": "nobody"}, "payload_spec", "There is no payload spec named"),
+        ({"config": "nobody"}, "config", "There is no config named"),
+    ],
+)
+def test_fault_stands_at_its_field(editor: Editor, fields: dict[str, str], field: str, message: str) -> None:
+    shown = editor.send("check", 422, **{"spec": SPEC % 9000, **fields})
+    note = shown.split(f'id="n-{field}">', 1)[1].partition("</p>")[0]
+    assert message in note
+    assert shown.count('aria-invalid="true"') == 1
+    assert "Save version" not in shown
+
+
+def test_edit_of_two_people_is_refused_and_shows_the_changes_of_the_first(app: Flask, api: Api, editor: Editor) -> None:
+    second = Editor(app)
+    for each, timeout in ((editor, 9000), (second, 7000)):
+        each.send("check", 200, spec=SPEC % timeout)
+    editor.send("save", 303, spec=SPEC % 9000)
+    refused = second.send("save", 412, spec=SPEC % 7000)
+    parts = ("Not saved", "visitor saved version 2", "What was changed meanwhile", ">5000<", ">9000<", ">7000<")
+    assert [part for part in parts if part not in refused] == []
+    assert api.get("/endpoints/send-mail").json["spec"]["timeout_ms"] == 9000
+    assert "Version 3" in second.send("save", 303, spec=SPEC % 7000), "now that it has seen the changes"
+
+
+def test_pause_after_the_form_was_opened_is_kept(api: Api, editor: Editor) -> None:
+    editor.send("check", 200, spec=SPEC % 9000)
+    assert api.post("/endpoints/send-mail/pause", {}).status_code == 200
+    assert "Its definition is as it was" in editor.send("save", 412, spec=SPEC % 9000)
+    assert "Version 2" in editor.send("save", 303, spec=SPEC % 9000)
+    assert api.get("/endpoints/send-mail").json["paused_at"] is not None
+
+
+def test_editor_needs_the_scope_to_change_endpoints(app: Flask, api: Api, endpoint: str) -> None:
+    reader = Visitor(app, Scope.READ)
+    assert PAGE not in reader.get(ONE)
+    reader.get(PAGE, 403)
+    assert PAGE in Visitor(app, Scope.ADMIN).get(ONE)
+
+
+def test_definition_of_a_url_cannot_change(app: Flask, api: Api) -> None:
+    name = api.post("/jobs", {"url": "https://x.example/"}).json["endpoint"]
+    visitor = Visitor(app, Scope.ADMIN)
+    assert "/edit" not in visitor.get(f"/console/endpoints/{name}").split("<main", 1)[1]
+    assert "its definition cannot change" in visitor.get(f"/console/endpoints/{name}/edit", 409)
