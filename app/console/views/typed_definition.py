@@ -43,7 +43,7 @@ class TypedDefinition:
         return hashlib.sha256(json.dumps([*sorted(self.texts.items())]).encode()).hexdigest()
 
     def add_faults(self, details: Iterable[Detail]) -> None:
-        """Add faults to the fields of their pointers, with the place within the field; a fault of no field has an empty name."""
+        """Add faults to the fields of their pointers, with the place within the field; else to the empty name."""
         for each in details:
             name, _, place = each["pointer"].removeprefix("/").partition("/")
             known = name if name in self.texts else ""
