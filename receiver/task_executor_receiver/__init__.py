@@ -16,7 +16,7 @@ Example:
 
 
     receiver = Receiver(Verifier(["whsec_…"]), SqlAlchemyInbox(engine), handler)
-    answer = receiver.receive(request.headers.items(), body)  # .status, .all_headers, .body
+    answer = receiver.receive(request.headers, body)  # .status, .all_headers, .body
 """
 
 from task_executor_receiver.answer import Answer, Refused

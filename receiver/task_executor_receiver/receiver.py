@@ -1,12 +1,12 @@
 """Receiver: turns the headers and bytes of a request into an answer. Framework adapters wrap it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic
 
 from task_executor_receiver.answer import Answer, problem
 from task_executor_receiver.delivery import Delivery
 from task_executor_receiver.inbox import TransactionalInbox, Tx
-from task_executor_receiver.signature import VerificationError, Verifier
+from task_executor_receiver.signature import Headers, VerificationError, Verifier
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -31,7 +31,7 @@ class Receiver(Generic[Tx]):
 
     Example:
         receiver = Receiver(Verifier(["whsec_…"]), SqlAlchemyInbox(engine), handler)
-        answer = receiver.receive(request.headers.items(), body)
+        answer = receiver.receive(request.headers, body)
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Receiver(Generic[Tx]):
         self._handler = handler
         self.max_body_bytes = max_body_bytes
 
-    def receive(self, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
+    def receive(self, headers: Headers, body: bytes) -> Answer:
         """Verify a request, run the handler once for its execution, and return the answer. Blocks until then.
 
         Args:
-            headers: All headers as pairs, repeated headers included.
+            headers: All headers, as pairs or with `items()`, repeated headers included.
             body: Raw bytes of the body, before any parsing.
 
         Returns:
@@ -62,7 +62,7 @@ class Receiver(Generic[Tx]):
                 retries.
 
         Example:
-            answer = receiver.receive(request.headers.items(), request.get_data())
+            answer = receiver.receive(request.headers, request.get_data())
         """
         if len(body) > self.max_body_bytes:
             return self.too_long()

@@ -9,6 +9,7 @@ import hmac
 import re
 import time
 from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from task_executor_receiver.delivery import Delivery
 
@@ -26,6 +27,18 @@ _FORMS = {
 _PREFIX = "whsec_"
 
 
+@runtime_checkable
+class HeaderMap(Protocol):
+    """Headers of a framework or of `http.server`, repeated headers included."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return all headers as pairs."""
+        ...
+
+
+Headers: TypeAlias = HeaderMap | Iterable[tuple[str, str]]
+
+
 class VerificationError(Exception):
     """Failed verification of a request.
 
@@ -34,7 +47,7 @@ class VerificationError(Exception):
 
     Example:
         try:
-            delivery = verifier.verify(request.headers.items(), request.get_data())
+            delivery = verifier.verify(request.headers, request.get_data())
         except VerificationError as error:
             abort(401, error.reason)
     """
@@ -58,7 +71,7 @@ class Verifier:
 
     Example:
         verifier = Verifier([new_secret, old_secret])
-        delivery = verifier.verify(request.headers.items(), request.get_data())
+        delivery = verifier.verify(request.headers, request.get_data())
     """
 
     def __init__(self, secrets: Sequence[str] | str, tolerance_seconds: int = TOLERANCE_SECONDS) -> None:
@@ -69,11 +82,11 @@ class Verifier:
             raise ValueError(f"tolerance_seconds is {tolerance_seconds}; it must be at least 1")
         self._tolerance = tolerance_seconds
 
-    def verify(self, headers: Iterable[tuple[str, str]], body: bytes, now: float | None = None) -> Delivery:
+    def verify(self, headers: Headers, body: bytes, now: float | None = None) -> Delivery:
         """Verify a request. Any thread may call it.
 
         Args:
-            headers: All headers as pairs; a repeated signature header is refused.
+            headers: All headers, as pairs or with `items()`; a repeated signature header is refused.
             body: Raw bytes of the body, before any parsing.
             now: Unix time in seconds; None for the local clock.
 
@@ -107,10 +120,10 @@ class Verifier:
         return is_signed
 
 
-def _signed_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _signed_headers(headers: Headers) -> dict[str, str]:
     """Return the headers that the signature needs, with names in lower case."""
     found: dict[str, str] = {}
-    for given, value in headers:
+    for given, value in headers.items() if isinstance(headers, HeaderMap) else headers:
         name = given.lower()
         if name not in _FORMS:
             continue

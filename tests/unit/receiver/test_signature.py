@@ -1,10 +1,12 @@
 """Verification of signed requests by the receiver package, with signatures of the service."""
 
 import base64
+from email.message import Message
 from typing import Any
 
 import pytest
 from task_executor_receiver import VerificationError, Verifier
+from werkzeug.datastructures import Headers as FlaskHeaders
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.signing import signed
@@ -37,6 +39,18 @@ def test_any_key_of_a_rotation_verifies(keys: list[str]) -> None:
     delivery = Verifier(keys).verify([(name.title(), value) for name, value in both.items()], BODY, NOW)
     assert (delivery.execution_id, delivery.attempt, delivery.sent_at, delivery.body) == (ID, 2, NOW, BODY)
     assert delivery.json() == {"a": "ü"}
+
+
+def test_headers_of_frameworks_verify_as_they_are() -> None:
+    """Iteration over a Message (`http.server`) or a mapping (Django) gives names, over Flask's headers pairs."""
+    message = Message()
+    for name, value in headers().items():
+        message[name] = value
+    for given in (message, headers(), FlaskHeaders(headers())):
+        assert Verifier(NEW).verify(given, BODY, NOW).execution_id == ID
+    message["Webhook-Id"] = ID
+    with pytest.raises(VerificationError, match="webhook-id is repeated"):
+        Verifier(NEW).verify(message, BODY, NOW)
 
 
 @pytest.mark.parametrize("seconds", [-300, 300])
