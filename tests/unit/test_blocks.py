@@ -22,7 +22,7 @@ BLOCKS = {
     ],
     "tutorial/first-job.md": ["starts the stack of the next blocks", STACK, STACK, STACK],
     "tutorial/django.md": [INSTALLS, *[STACK] * 9],
-    "tutorial/receiving.md": [INSTALLS, RECEIVING, "tests/unit/catalog/test_check_spec.py", RECEIVING],
+    "tutorial/receiving.md": [INSTALLS, RECEIVING, STACK, "tests/unit/catalog/test_check_spec.py", RECEIVING],
     "how-to/backup.md": [BACKUP] * 6,
     "how-to/bulk.md": [STACK],
     "how-to/callbacks.md": [STACK, "tests/unit/features/callbacks/test_callbacks_page.py"],

@@ -11,6 +11,7 @@ from tests.code_blocks import DOCS, ROOT, blocks_of, script_of
 PAGES = {
     "tutorial/first-job.md": slice(1, None),  # after `make dev`
     "tutorial/django.md": slice(1, None),  # after the installation
+    "tutorial/receiving.md": slice(2, 3),  # after the installation
     "how-to/celery.md": slice(3, None),  # after the blocks of actors
     "how-to/qstash.md": slice(None),
     "how-to/callbacks.md": slice(1),
@@ -23,6 +24,7 @@ PAGES = {
 ARRIVED = {
     "README.md": ['"status":"SUCCESS"', "/ok/welcome"],
     "tutorial/first-job.md": ["/ok/reminder", "SUCCESS\n"],
+    "tutorial/receiving.md": ['["o-1"]'],
     "tutorial/django.md": ['{"welcomes": ["ada@example.org", "bob@example.org"]}', "no card\n"],
 }
 # curl fails at a refused request, and the client and the receiver come from this checkout.
@@ -32,17 +34,21 @@ te() {{ curl -sS --fail-with-body -H "Authorization: Bearer $KEY" -H 'Content-Ty
 export PYTHONPATH={ROOT}:{ROOT}/client:{ROOT}/receiver
 trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 """
+# A page's server listens on the port of the next page's server.
+END = "kill $(jobs -p) 2> /dev/null && wait || true"
 
 
 def run(exports: str, folder: Path) -> None:
     """Run README and a third of the pages in one shell, below an empty folder; `exports` is what `make dev` prints."""
     (folder / "checkout").mkdir()
+    (folder / "checkout" / "receiver").symlink_to(ROOT / "receiver")
+    port = free_port()
     chosen = choice_of(list(PAGES), 3)
-    scripts = [exports, PREFACE, f"cd {folder}/checkout", _first_steps()]
+    scripts = [exports, PREFACE, f"export PORT={port}", _first_steps()]
     for page in (page for page in PAGES if page in chosen):
-        scripts += [f"echo '--- {page}'", script_of(*blocks_of(DOCS / page)[PAGES[page]])]
-    scripts.insert(-1, "flask --app app doctor")
-    script = "\n".join(scripts).replace("127.0.0.1:8000", f"127.0.0.1:{free_port()}")
+        scripts += [f"cd {folder}/checkout; echo '--- {page}'", script_of(*blocks_of(DOCS / page)[PAGES[page]]), END]
+    scripts.insert(-2, "flask --app app doctor")
+    script = "\n".join(scripts).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
     done = subprocess.run(["bash", "-c", script], text=True, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for page in ("README.md", *chosen):
