@@ -79,6 +79,10 @@ class DayStarts:
     def in_minute(self, minute: int) -> int:
         return (self.minutes >> minute) & 1 if self.of_minute is None else self.of_minute[minute]
 
+    def starts_from(self, minute: int) -> int:
+        """Return the number of starts in a minute of the day and later."""
+        return (self.minutes >> minute).bit_count() if self.of_minute is None else sum(self.of_minute[minute:])
+
     @property
     def first(self) -> int | None:
         """Return the first minute with a start."""

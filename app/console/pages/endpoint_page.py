@@ -18,6 +18,7 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form, query
 from app.console.http.page_rendering import to
 from app.console.http.request_values import once_a_request
+from app.console.pages.breaker_reach import reach_of_breakers
 from app.console.pages.history_page import chart_values
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views.difference import differences
@@ -63,10 +64,12 @@ def now_(name: str) -> Values:
 @page.region("flow", live="flow breakers")
 def flow(name: str) -> Values:
     """Read the state of the limits, and the breakers that are not closed."""
+    broken = [row._asdict() for row in breakers.of_endpoint(services().database, name)]
     return {
         "endpoint": _endpoint(name),
         "limits": limits_api.state_of_limits(_endpoint(name)),
-        "breakers": breakers.of_endpoint(services().database, name),
+        "breakers": broken,
+        "reach_of": reach_of_breakers(broken),
         "shown_json": shown_json,
     }
 

@@ -7,12 +7,14 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import now
 from app.console.views.json_changes import changes_of
 from app.console.views.json_text import indented
+from app.console.views.reach import reach_of_job
 from app.console.views.schedule_words import CATCH_UP, OVERLAP, overdue_by, rule_of, words_of
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import Unreadable
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job, versions_of
 from app.queue.jobs.job_status import next_runs, status_of
+from app.queue.jobs.open_executions import open_executions
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_list import page_of_executions
 from app.web.jobs.answer_schemas import JobSchema
@@ -41,6 +43,7 @@ def show(job_id: str) -> Values:
         "overlap": "" if table is None or table.fixed_delay else OVERLAP[table.overlap],
         "input": job.input.why if isinstance(job.input, Unreadable) else indented(job.input),
         "is_schedule": table is not None,
+        "reach": reach_of_job(open_executions(services().database, [job_id])[job_id]),
     }
 
 

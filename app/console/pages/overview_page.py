@@ -4,6 +4,7 @@ from flask import request
 
 from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
+from app.console.pages.breaker_reach import reach_of_breakers
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views import overview_figures
 from app.console.views.attention import attention as conditions
@@ -36,7 +37,8 @@ def attention() -> Values:
     """Read the conditions that need a person."""
     statistics, states = shared_figures().service().statistics, shared_figures().endpoints(PERIODS[_window()]).states
     opened = breakers.page(services().database, BreakerState.OPEN, PageRequest(MAX_BREAKERS)).items
-    return {"conditions": conditions(statistics, states, opened)}
+    reach_of = reach_of_breakers(opened)
+    return {"conditions": conditions(statistics, states, [each | {"reach": reach_of(each)} for each in opened])}
 
 
 @page.region("figures", live="rollups")

@@ -3,6 +3,8 @@
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import change, query
+from app.console.pages.breaker_reach import reach_of_breakers
+from app.console.views.reach import reach_of_queue
 from app.features.actors import store as actors_store
 from app.features.breakers import api as breakers_api
 from app.features.breakers import store as breakers_store
@@ -44,6 +46,7 @@ def queues() -> Values:
         "paused": queues_store.paused(services().database),
         "left_out": found.queues_left_out,
         "most": queues_store.MAX_DUE,
+        "reach_of": reach_of_queue,
     }
 
 
@@ -56,9 +59,12 @@ def actors() -> Values:
 
 @page.region("breakers", reads="GET /breakers", live="breakers")
 def breakers() -> Values:
-    """Read the breakers, open ones first."""
+    """Read the breakers, open ones first, and the executions that wait for them."""
     found = breakers_store.page(services().database, None, PageRequest(MAX_BREAKERS)).items
-    return {"breakers": sorted(found, key=lambda each: each["state"] is BreakerState.CLOSED)}
+    return {
+        "breakers": sorted(found, key=lambda each: each["state"] is BreakerState.CLOSED),
+        "reach_of": reach_of_breakers([each for each in found if each["state"] is not BreakerState.CLOSED]),
+    }
 
 
 @page.region("others", reads="GET /processes")

@@ -20,6 +20,7 @@ from app.kernel.formats import rfc3339, show_duration
 from app.queue.jobs.job_model import Job, NewJob
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_update import scheduled_version, update_job
+from app.queue.jobs.open_executions import open_executions
 from app.schedule.day import Day, starts_on
 from app.schedule.timetable import Timetable
 from app.schedule.zones import time_zone
@@ -127,6 +128,7 @@ def _values(job: Job, typed: job_form.TypedJob, wanted: NewJob | None = None) ->
     return shown | {
         "changes": changes_of(_fields(job), _fields(wanted)),
         "first": wanted.first_tick,
+        "open": open_executions(services().database, [job.job_id])[job.job_id],
         "strips": _strips(job.timetable, wanted.timetable),
     }
 

@@ -9,11 +9,13 @@ from app.console.http.forms import query
 from app.console.http.page_rendering import here, now, to
 from app.console.pages.schedule_filter import given_filter, schedule_filter, shown_day, zoned
 from app.console.views.day_strip import BAR_HEIGHT, Strip, bars_of, hours_of, strip_of
+from app.console.views.reach import reach_of_job
 from app.console.views.schedule_words import overdue_by, rule_of, words_of
 from app.features.simulate.schedule_day import DaySchedule, ScheduleDay, day_of
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.active_schedules import ActiveSchedule, active_schedules
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
+from app.queue.jobs.open_executions import OpenExecutions, open_executions
 from app.schedule.zones import names
 from app.web.services import services
 from schema.states import JobStatus
@@ -25,7 +27,7 @@ page = ConsolePage("schedules", "/schedules", "Schedules", reads="GET /schedules
 
 
 class Row(NamedTuple):
-    """A schedule as it is listed; `late` is None unless it is overdue."""
+    """A schedule as it is listed; `late` is None unless it is overdue, `reach` is that of a pause."""
 
     schedule: ActiveSchedule
     strip: Strip
@@ -33,6 +35,7 @@ class Row(NamedTuple):
     rule: str
     words: str
     late: timedelta | None
+    reach: list[str]
 
     @property
     def name(self) -> str:
@@ -67,10 +70,12 @@ def day() -> Values:
     grace = timedelta(seconds=services().settings.misfire_grace_seconds)
     late = {each.schedule.job_id: overdue_by(each.schedule.next_run_at, now(), grace) for each in found.schedules}
     at = shown.minute(now())
+    listed = _sorted(found.schedules, late)[:ROWS]
+    waiting = open_executions(services().database, [each.schedule.job_id for each in listed])
     return {
         "day": shown,
         "found": found,
-        "rows": [_row(each, late[each.schedule.job_id]) for each in _sorted(found.schedules, late)[:ROWS]],
+        "rows": [_row(each, late[each.schedule.job_id], waiting[each.schedule.job_id], at) for each in listed],
         "more": max(0, len(found.schedules) - ROWS),
         "overdue": sum(each is not None for each in late.values()),
         "bars": bars_of(shown, found.by_minute),
@@ -93,7 +98,7 @@ def paused() -> Values:
     return {"jobs": jobs, "is_more": found.next is not None}
 
 
-def _row(each: DaySchedule, late: timedelta | None) -> Row:
+def _row(each: DaySchedule, late: timedelta | None, waiting: OpenExecutions, at: int) -> Row:
     schedule = each.schedule
     return Row(
         schedule,
@@ -102,6 +107,7 @@ def _row(each: DaySchedule, late: timedelta | None) -> Row:
         rule_of(schedule.timetable),
         words_of(schedule.timetable),
         late,
+        reach_of_job(waiting, each.starts.starts_from(max(at + 1, 0))),
     )
 
 

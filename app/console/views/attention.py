@@ -20,7 +20,7 @@ OVERDUE_SECONDS = 60.0
 class Attention:
     """One condition: `subject` is shown in bold, `since` is an instant, `page` the page that helps, with its query.
 
-    `remedy` is the operation that ends it, and `of` the part of its path.
+    `remedy` is the operation that ends it, `of` the part of its path, and `reach` what it affects, in words.
     """
 
     tone: str
@@ -31,6 +31,7 @@ class Attention:
     query: tuple[tuple[str, str], ...] = ()
     remedy: str = ""
     of: tuple[tuple[str, str], ...] = ()
+    reach: Sequence[str] = ()
 
     @property
     def target(self) -> dict[str, str]:
@@ -44,7 +45,7 @@ class Attention:
 def attention(
     statistics: ServiceStatistics, endpoints: Sequence[EndpointState], breakers: Sequence[Mapping[str, Any]]
 ) -> list[Attention]:
-    """Return all conditions, urgent ones first; `breakers` are open breakers."""
+    """Return all conditions, urgent ones first; `breakers` are open breakers, each with its `reach`."""
     found = [*_workers(statistics), *_queues(statistics), *_breakers(breakers), *_schedules(statistics)]
     found += [*_letters(statistics), *_pauses(statistics, endpoints)]
     return sorted(found, key=lambda each: each.tone != "bad")
@@ -78,6 +79,7 @@ def _breakers(breakers: Sequence[Mapping[str, Any]]) -> Iterator[Attention]:
             *(breaker["changed_at"], "processes"),
             remedy="POST /breakers/<target>/close",
             of=(("target", breaker["target"]),),
+            reach=breaker["reach"],
         )
 
 

@@ -1,9 +1,12 @@
-"""Reach of a change in words: the things that a changed definition affects. Pure."""
+"""Reach of a change in words: the things that a changed definition, a pause or a closed breaker affects. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.catalog.uses import Use, UseKind
+from app.features.limits.store import MAX_COUNTED
+from app.features.queues.store import MAX_DUE, Queue
 from app.kernel.formats import numbered
+from app.queue.jobs.open_executions import OpenExecutions
 
 _NOUNS = {
     UseKind.ENDPOINT: "endpoint",
@@ -35,9 +38,35 @@ def reach(uses: Sequence[Use]) -> list[str]:
     return [_counted(use) for use in uses if use.count or not use.is_complete]
 
 
+def reach_of_queue(queue: Queue) -> list[str]:
+    """Return what the pause of a queue affects at once."""
+    workers = [numbered(queue.workers, "worker")] if queue.workers else []
+    return [*_some(queue.due, "due execution", is_complete=queue.due < MAX_DUE), *workers]
+
+
+def reach_of_breaker(endpoints: Sequence[str], waiting: Mapping[str, int]) -> list[str]:
+    """Return what closing a breaker affects, by the waiting executions of its endpoints up to MAX_COUNTED each.
+
+    An endpoint that `waiting` lacks was not counted.
+    """
+    is_complete = all(waiting.get(name, MAX_COUNTED) < MAX_COUNTED for name in endpoints)
+    total = sum(waiting.get(name, 0) for name in endpoints)
+    return [*_some(len(endpoints), "endpoint"), *_some(total, "waiting execution", is_complete=is_complete)]
+
+
+def reach_of_job(found: OpenExecutions, further_runs: int = 0) -> list[str]:
+    """Return what the pause or the cancellation of a job affects: further runs of a day, and waiting executions."""
+    runs = [f"{each} of the day" for each in _some(further_runs, "further run")]
+    return [*runs, *_some(found.waiting, "waiting execution", is_complete=found.is_complete)]
+
+
 def heading(kind: UseKind) -> str:
     """Return the heading of the uses of a kind."""
     return _HEADINGS[kind]
+
+
+def _some(count: int, noun: str, *, is_complete: bool = True) -> list[str]:
+    return [numbered(count, noun, or_more=not is_complete)] if count or not is_complete else []
 
 
 def _counted(use: Use) -> str:

@@ -114,9 +114,10 @@ CHANGE = statement(
     """,
     later=_LATER,
 )
-_COLUMNS = """b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
-           b.probe_until, ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
+_ENDPOINTS = """ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
                                  ORDER BY e.endpoint LIMIT 100) AS endpoints"""
+_COLUMNS = f"""b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
+           b.probe_until, {_ENDPOINTS}"""
 LIST = statement(
     "breakers.list",
     """
@@ -138,12 +139,13 @@ _COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_u
 OF_ENDPOINT = statement(
     "breakers.of_endpoint",
     """
-    SELECT b.target, b.state, b.reason, b.changed_at, b.open_until
-      FROM breaker_endpoints AS e JOIN breakers AS b ON b.target = e.target
-     WHERE e.endpoint = :endpoint AND {counts}
-       AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = e.endpoint AND p.breaker = CAST('"off"' AS JSONB))
+    SELECT b.target, b.state, b.reason, b.changed_at, b.open_until, {endpoints}
+      FROM breaker_endpoints AS own JOIN breakers AS b ON b.target = own.target
+     WHERE own.endpoint = :endpoint AND {counts}
+       AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = own.endpoint AND p.breaker = CAST('"off"' AS JSONB))
      ORDER BY b.target
     """,
+    endpoints=_ENDPOINTS,
     counts=_COUNTS,
 )
 COUNT_BY_STATE = statement(

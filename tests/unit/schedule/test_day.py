@@ -43,7 +43,9 @@ def walked(day: Day, table: Timetable) -> Counter[int]:
 
 def counted(day: Day, starts: DayStarts) -> Counter[int]:
     found = Counter({minute: starts.in_minute(minute) for minute in range(day.minutes)})
-    assert found.total() == starts.starts
+    assert found.total() == starts.starts == starts.starts_from(0)
+    middle = day.minutes // 2
+    assert starts.starts_from(middle) == sum(found[minute] for minute in range(middle, day.minutes))
     return +found
 
 

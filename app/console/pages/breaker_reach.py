@@ -1,0 +1,18 @@
+"""Reach of closing breakers: their endpoints, and the executions that wait for these."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from app.console.views.reach import reach_of_breaker
+from app.features.limits.store import waiting_of_endpoints
+from app.web.services import services
+
+MAX_REACHED = 16  # endpoints whose waiting executions are counted, in one statement
+
+
+def reach_of_breakers(broken: Collection[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], list[str]]:
+    """Count what waits for breakers that are not closed; returns the reach of each in words."""
+    names = sorted({name for each in broken for name in each["endpoints"]})[:MAX_REACHED]
+    found = waiting_of_endpoints(services().database, names) if names else {}
+    waiting = dict.fromkeys(names, 0) | found
+    return lambda breaker: reach_of_breaker(breaker["endpoints"], waiting)
