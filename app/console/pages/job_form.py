@@ -84,10 +84,10 @@ def typed_job(texts: dict[str, str], schema: Mapping[str, Any] | None, *, trigge
     read, faults = typed_input(found.input_form)
     found.faults |= {f"{ROOT}{pointer}": message for pointer, message in faults.items()}
     body: dict[str, Any] = {name: text.strip() for name in PLAIN if (text := texts.get(name, "")).strip()}
-    body = {name: value for name, value in body.items() if name in _fields_of(trigger)}
+    body = {name: value for name, value in body.items() if name in fields_of(trigger)}
     for name in WHOLE:
         text = texts.get(name, "").strip()
-        if text and name in _fields_of(trigger):
+        if text and name in fields_of(trigger):
             body[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
     if texts.get("labels", "").strip():
         body["labels"] = _labels(texts["labels"], found.faults)
@@ -172,7 +172,7 @@ def as_utc(text: str) -> str:
     return seconds if has_zone else f"{seconds}Z"
 
 
-def _fields_of(trigger: str) -> set[str]:
+def fields_of(trigger: str) -> set[str]:
     """Return the fields that a job of a trigger may have."""
     common = {"name", "queue", "priority", "idempotency_key"}
     repeating = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}

@@ -115,12 +115,6 @@ def _values(typed: job_form.TypedJob, *, is_new: bool = False, is_checked: bool 
     return shown
 
 
-_NAMES = (
-    *("name", "labels", "queue", "priority", "idempotency_key", "cron", "timezone", "every", "fixed_delay"),
-    *("starts_at", "ends_at", "catch_up", "max_catch_up", "overlap", "delay", "run_at"),
-)
-
-
 def _endpoints() -> list[str]:
     return sorted(each.name for each in versions.page(services().database, PageRequest(MAX_ENDPOINTS)).items)
 
@@ -129,9 +123,8 @@ def _texts_like(job_id: str) -> dict[str, str]:
     """Return the texts of a form that creates a job like an existing job."""
     job = get_job(services().database, job_id)
     shaped = JobSchema().dump(job)
-    texts = {name: str(shaped[name]) for name in _NAMES if shaped.get(name) is not None and name != "labels"}
-    texts.pop("idempotency_key", None)
-    texts.pop("starts_at", None)
+    names = {*job_form.PLAIN, *job_form.WHOLE, "fixed_delay"} - {"idempotency_key", "starts_at"}
+    texts = {name: str(shaped[name]) for name in names if shaped.get(name) is not None}
     texts["labels"] = job_form.labels_text(job.labels)
     texts["endpoint"] = job.endpoint
     texts["when"] = next(when for when, trigger in WHEN.items() if trigger is job.trigger)

@@ -30,7 +30,7 @@ from app.web.jobs.request_schemas import ChangedJobSchema, changed_fields
 from app.web.services import services
 from schema.states import CatchUp, JobStatus
 
-_REMOVABLE = ("name", "queue", "priority", "ends_at", "max_catch_up")
+REMOVABLE = ("name", "queue", "priority", "ends_at", "max_catch_up")
 
 page = ConsolePage(
     "schedule_editor", "/jobs/<job_id>/edit", "Edit a schedule", reads="PUT /jobs/<job_id>", under="schedules"
@@ -42,7 +42,7 @@ def show(job_id: str) -> Values:
     """Return the form with the values of the job."""
     job = _editable(job_id)
     schema = job_form.schema_of(job.endpoint)
-    return _values(job, _typed(job, _texts(job, schema), schema))
+    return _values(job, _typed(job, texts_of(job, schema), schema))
 
 
 @page.region("runs", reads="POST /cron/preview")
@@ -86,7 +86,7 @@ def _editable(job_id: str) -> Job:
     return job
 
 
-def _texts(job: Job, schema: Schema | None) -> dict[str, str]:
+def texts_of(job: Job, schema: Schema | None) -> dict[str, str]:
     """Return the texts that show a job in the form."""
     table = job.timetable
     assert table is not None  # noqa: S101 - `_editable`
@@ -111,7 +111,7 @@ def _texts(job: Job, schema: Schema | None) -> dict[str, str]:
 def _typed(job: Job, texts: dict[str, str], schema: Schema | None) -> job_form.TypedJob:
     typed = job_form.typed_job(texts, schema, trigger=job.trigger.value)
     # Emptied fields are removed; fields outside of the form are kept.
-    typed.body = dict.fromkeys(_REMOVABLE) | {"labels": {}} | typed.body
+    typed.body = dict.fromkeys(REMOVABLE) | {"labels": {}} | typed.body
     typed.body.pop("starts_at", None)
     typed.body.pop("idempotency_key", None)
     if job.timetable is not None and job.timetable.every_ms is not None:
