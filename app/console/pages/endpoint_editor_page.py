@@ -22,10 +22,8 @@ from app.web.services import services, wake
 from schema.states import KeepResponse
 
 MAX_TEXT = 1_000_000  # characters of a field
-BASE, SEEN = (
-    "base",
-    "seen",
-)  # fields: the version that the form began with, and a digest of the texts of the shown changes
+BASE = "base"  # field: the version that the form began with
+SEEN = "seen"  # field: a digest of the texts of the shown changes
 
 page = ConsolePage(
     "endpoint_editor", "/endpoints/<name>/edit", "Edit an endpoint", reads="PUT /endpoints/<name>", under="endpoints"
