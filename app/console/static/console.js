@@ -13,6 +13,8 @@
 
   let isPaused = false;
   let pulse = null;
+  let isMissing = false; // the pulse broke, so changes may have gone unnoticed
+  let trouble = ""; // of the last read of a region
   let readAt = Date.now();
   const waiting = new Set(); // names of changes that came while the reader was busy
   const isBusy = () =>
@@ -33,9 +35,16 @@
     if (pulse || document.hidden || !document.querySelector("[data-live]")) return;
     pulse = new EventSource("/console/pulse");
     pulse.addEventListener("changed", (event) => refresh(event.data.split(" ")));
-    pulse.addEventListener("open", () => show());
+    pulse.addEventListener("open", () => {
+      if (isMissing) refresh();
+      isMissing = false;
+      show();
+    });
+    // A browser connects again by itself, but not after a refusal; `beat` opens another pulse then.
     pulse.addEventListener("error", () => {
       if (pulse?.readyState === EventSource.CLOSED) pulse = null;
+      if (!isMissing) refresh();
+      isMissing = true;
       show();
     });
   }
@@ -55,7 +64,10 @@
       refresh([...waiting]);
       waiting.clear();
     }
-    if (Date.now() - readAt >= (pulse?.readyState === EventSource.OPEN ? EVERY_MS : POLL_MS)) refresh();
+    if (Date.now() - readAt >= (pulse?.readyState === EventSource.OPEN ? EVERY_MS : POLL_MS)) {
+      listen();
+      refresh();
+    }
   }
 
   // The browser's cache must not answer: it would join an old body to a new policy, whose nonce differs.
@@ -67,18 +79,19 @@
     const region = event.target.closest?.("[data-region]");
     if (!region) return;
     const status = event.detail.ctx.response.status;
-    const trouble = status === 429 ? "too many requests" : status >= 400 ? "not answering" : "";
+    trouble = status === 429 ? "too many requests" : status >= 400 ? "not answering" : "";
     region.classList.toggle("stale", trouble !== "");
     if (!trouble) region.dataset.readAt = Date.now();
-    show(trouble);
+    show();
   });
   document.addEventListener("htmx:error", (event) => {
     event.target.closest?.("[data-region]")?.classList.add("stale");
-    show("not answering");
+    trouble = "not answering";
+    show();
   });
   document.addEventListener("htmx:after:swap", () => prepare());
 
-  function show(trouble = "") {
+  function show() {
     const label = byId("live");
     if (!label || !document.querySelector("[data-region]")) return;
     label.hidden = false;
