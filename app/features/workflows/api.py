@@ -51,7 +51,7 @@ resource = Resource(
 )
 
 
-@resource.blueprint.before_request  # type: ignore[untyped-decorator] # flask-smorest has no types
+@resource.blueprint.before_request
 def _accept_large_bodies() -> None:
     """A workflow may be larger than a job, by a factor that keeps the bound configurable."""
     if request.method == "POST" and request.path == "/workflows":

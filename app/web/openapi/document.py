@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask
-from flask_smorest import Api, Blueprint
+from flask_smorest import Api
 
 from app.catalog.specs import TITLES
 from app.kernel.version import version
@@ -19,46 +19,50 @@ _BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 
 
 class LazyApi(Api):  # type: ignore[misc] # flask-smorest has no types
-    """API whose document describes the blueprints at its first use.
+    """API whose document describes the resources at its first use.
 
-    Describing them takes three quarters of a start-up, and most processes never serve the document.
+    Descriptions take a fifth of a start-up, and most processes never serve the document.
     """
 
     def __init__(self) -> None:
         self._document: Any = None  # an APISpec once the application is known
-        self._undescribed: list[Blueprint] = []
+        self.undescribed: Sequence[Resource] = ()
         self._lock = threading.RLock()  # two threads may build the document at once
         super().__init__()
 
     @property
     def spec(self) -> Any:
-        """Return the document with all blueprints."""
+        """Return the document with all resources."""
         with self._lock:
-            while self._undescribed:
-                blueprint = self._undescribed.pop(0)
-                blueprint.register_views_in_doc(self, self._app, self._document, name=blueprint.name, parameters=None)
-                self._document.tag({"name": blueprint.name, "description": blueprint.description})
-                self._describe_alternatives()
+            resources, self.undescribed = self.undescribed, ()
+            if resources:
+                self._describe(resources)
             return self._document
 
     @spec.setter
     def spec(self, document: Any) -> None:
         self._document = document
 
+    def _describe(self, resources: Sequence[Resource]) -> None:
+        from app.web.openapi.description import described, error_responses_of  # noqa: PLC0415 - see the class
+
+        responses = {name: each for resource in resources for name, each in error_responses_of(resource).items()}
+        for name in sorted(responses):
+            self._document.components.response(name, responses[name])
+        for resource in resources:
+            blueprint = described(resource)
+            blueprint.register_views_in_doc(self, self._app, self._document, name=resource.name, parameters=None)
+            self._document.tag({"name": resource.name, "description": resource.description})
+            self._describe_alternatives()
+
     def _describe_alternatives(self) -> None:
         """Describe schemas that need one of several sets of fields."""
         for key, name in self.ma_plugin.converter.refs.items():
             needed = getattr(key[0], "NEEDED", None)
-            described = self._document.components.schemas[name]
-            if needed is not None and "anyOf" not in described:
-                described.pop("required", None)
-                described["anyOf"] = [{"required": list(names)} for names in needed]
-
-    def register_blueprint(self, blueprint: Blueprint) -> None:
-        """Register the views of a blueprint now, and its description later."""
-        self._app.extensions["flask-smorest"]["blp_name_to_api"][blueprint.name] = self
-        self._app.register_blueprint(blueprint)
-        self._undescribed.append(blueprint)
+            schema = self._document.components.schemas[name]
+            if needed is not None and "anyOf" not in schema:
+                schema.pop("required", None)
+                schema["anyOf"] = [{"required": list(names)} for names in needed]
 
 
 def register(app: Flask, resources: Sequence[Resource]) -> None:
@@ -75,11 +79,9 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     api.init_app(app)
     api.ma_plugin.converter.add_attribute_function(any_of.describe)
     api.spec.components.security_scheme("api_key", {"type": "http", "scheme": "bearer"})
-    responses = {name: described for resource in resources for name, described in resource.error_responses.items()}
-    for name in sorted(responses):
-        api.spec.components.response(name, responses[name])
     for resource in resources:
-        api.register_blueprint(resource.blueprint)
+        app.register_blueprint(resource.blueprint)
+    api.undescribed = resources
 
 
 def _description() -> str:

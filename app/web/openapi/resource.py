@@ -1,16 +1,15 @@
-"""Resource: typed wrapper of flask-smorest's Blueprint; one decorator registers and documents an operation."""
+"""Resource: a blueprint whose decorator registers an operation and keeps the description."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from flask_smorest import Blueprint
+from flask import Blueprint
 from marshmallow import Schema
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.function_types import AnyFunction
-from app.web.http.body import PARSER, invalid
+from app.web.http.body import invalid
 from app.web.http.idempotent_requests import PARAMETER
-from app.web.openapi import error_responses, examples
 from app.web.openapi.error_responses import Errors
 from app.web.openapi.operation import Operation
 
@@ -38,14 +37,14 @@ class Resource:
         is_public: bool = False,
         is_tagged: bool = False,
     ) -> None:
-        self.blueprint: Any = Blueprint(name, __name__, description=description)
-        self.blueprint.ARGUMENTS_PARSER = PARSER
+        self.blueprint = Blueprint(name, __name__)
+        self.description = description
         self.write_scope = write_scope
         self.read_scope = read_scope
         self.is_public = is_public
         self.is_tagged = is_tagged
         self.name = name
-        self.error_responses: dict[str, Any] = {}
+        self.operations: dict[str, tuple[Operation, AnyFunction]] = {}  # with views, by the name of the view
         self.more_scopes: dict[str, Scope] = {}  # by view
         self.creating = set[str]()  # views
 
@@ -104,18 +103,9 @@ class Resource:
         return decorate
 
     def _register(self, operation: Operation, view: AnyFunction) -> None:
-        name, described = view.__name__.strip("_"), view
-        # Layers of the description; requests pass only `served`.
-        for layer in operation.layers(self.blueprint):
-            described = layer(described)
-        operation_id = f"{self.name}_{name}".replace("-", "_")
-        described = self.blueprint.doc(**operation.doc(), operationId=operation_id)(described)
-        for status, (response, errors) in error_responses.names_of(operation.possible_errors()).items():
-            self.error_responses[response] = error_responses.response_of(status, errors)
-        serve = operation.served(view)
-        serve._apidoc = described._apidoc  # noqa: SLF001 - flask-smorest finds the description there
-        path, methods = operation.path, [operation.method]
-        self.blueprint.route(path, methods=methods, parameters=examples.of_path(path))(serve)
+        name = view.__name__
+        self.operations[name] = operation, view
+        self.blueprint.add_url_rule(operation.path, name, operation.served(view), methods=[operation.method])
 
 
 def same_name(body: dict[str, Any], name: str) -> None:
