@@ -1,4 +1,4 @@
-"""An open page whose web process is killed: the page says so, keeps its content, and follows changes again."""
+"""An open page after the kill of its web process: the page says so, keeps its content, and follows changes again."""
 
 from collections.abc import Iterator
 
