@@ -15,6 +15,7 @@ from dramatiq.errors import BrokerConnectionError, QueueJoinTimeout, QueueNotFou
 from dramatiq.middleware import Middleware
 from dramatiq.results import Results
 
+from task_executor_dramatiq import unfinished
 from task_executor_dramatiq.actor_description import described
 from task_executor_dramatiq.consumer import ActorConsumer, Starting
 from task_executor_dramatiq.in_hand import MessageInHand
@@ -26,8 +27,6 @@ from task_executor_dramatiq.sending import Execute, HttpSender, PostgresSender, 
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
 MAX_KNOWN_EXECUTIONS = 10_000
 JOIN_PAUSE_SECONDS = 0.02
-
-UNFINISHED = "SELECT count(*) FROM executions WHERE endpoint = ANY(%s) AND completed_at IS NULL"
 
 
 class TaskExecutorBroker(Broker):
@@ -69,11 +68,10 @@ class TaskExecutorBroker(Broker):
         self.sender: HttpSender | PostgresSender
         self.sender = HttpSender(url, key) if url.startswith("http") else PostgresSender(url)
         self.reader: HttpSender | PostgresSender = self.sender if api is None else HttpSender(*api)
+        self._starting = Starting(self._links)
         super().__init__(middleware)
         self.queues: dict[str, None] = {}
-        starting = Starting(self._links)
-        self.middleware.insert(0, starting)
-        self.actor_options |= starting.actor_options
+        self.actor_options |= self._starting.actor_options
         if results and not any(isinstance(each, Results) for each in self.middleware):
             self.add_middleware(Results(backend=ExecutionsBackend(self)))
 
@@ -123,17 +121,23 @@ class TaskExecutorBroker(Broker):
         self.emit_after("enqueue", message, delay)
         return message
 
+    def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        """Call the hooks of the broker, which are no middleware of the user, and then the middleware."""
+        getattr(self._starting, f"before_{signal}")(self, *args, **kwargs)
+        super().emit_before(signal, *args, **kwargs)
+
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
         """Call the middleware; while it handles the end of an actor, `enqueue` collects messages."""
         message = args[0] if args else None
-        if not isinstance(message, MessageInHand):
-            super().emit_after(signal, *args, **kwargs)
-        elif not message.is_dropped:
+        if isinstance(message, MessageInHand):
+            if message.is_dropped:
+                return
             self._after.hand = message if signal == "process_message" else None
-            try:
-                super().emit_after(signal, *args, **kwargs)
-            finally:
-                self._after.hand = None
+        try:
+            super().emit_after(signal, *args, **kwargs)
+            getattr(self._starting, f"after_{signal}")(self, *args, **kwargs)
+        finally:
+            self._after.hand = None
 
     @contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:
@@ -201,17 +205,24 @@ class TaskExecutorBroker(Broker):
         return known
 
     def join(self, queue_name: str, *, timeout: int | None = None) -> None:
-        """Wait until no message of a queue is unfinished; for tests. Needs a broker that reads the database."""
-        if queue_name not in self.queues:
-            raise QueueNotFound(queue_name)
-        if isinstance(self.reader, HttpSender):
-            raise TypeError("join reads the database: give the broker its URL")
+        """Wait until no message of a queue is unfinished; for tests. Raises QueueJoinTimeout."""
+        endpoints = self._endpoints_of(queue_name)
         until = None if timeout is None else time.monotonic() + timeout / 1000
-        names = [endpoint_name(actor.actor_name) for actor in self.actors.values() if actor.queue_name == queue_name]
-        while self.reader.run(lambda execute: execute(UNFINISHED, (names,)))[0]:
+        while unfinished.exists(self.reader, endpoints):
             if until is not None and time.monotonic() >= until:
                 raise QueueJoinTimeout(queue_name)
             time.sleep(JOIN_PAUSE_SECONDS)
+
+    def flush(self, queue_name: str) -> None:
+        """Cancel all messages of a queue that wait; needs a broker that reads by the API, and a scheduler."""
+        if not isinstance(self.reader, HttpSender):
+            raise TypeError("give the broker the API: api=(url, key)")
+        unfinished.cancel(self.reader, self._endpoints_of(queue_name))
+
+    def flush_all(self) -> None:
+        """Cancel all messages that wait in the declared queues; needs what `flush` needs."""
+        for queue_name in self.queues:
+            self.flush(queue_name)
 
     def close(self) -> None:
         """Close the link, and the connections of this thread."""
@@ -219,9 +230,15 @@ class TaskExecutorBroker(Broker):
         self.sender.close()
         self.reader.close()
 
+    def _endpoints_of(self, queue_name: str) -> list[str]:
+        if queue_name not in self.queues:
+            raise QueueNotFound(queue_name)
+        return [endpoint_name(actor.actor_name) for actor in self.actors.values() if actor.queue_name == queue_name]
+
     def _job(self, message: Any, delay_ms: int | None) -> Job:
         actor = self.actors.get(message.actor_name)
-        priority = None if actor is None or not actor.priority else priority_of(actor.priority)
+        own, sent = 0 if actor is None else actor.priority, message.options.get("broker_priority")
+        priority = priority_of(own, sent or 0) if own or sent else None
         return Job(endpoint_name(message.actor_name), input_of(message), message.message_id, delay_ms, priority)
 
     def _send(self, job: Job) -> None:

@@ -37,11 +37,11 @@ class ActorConsumer(Consumer):
 
     def ack(self, message: Any) -> None:
         """Report that a message has succeeded, or is to run again."""
-        message.conclude(is_failed=False)
+        _conclude(message, is_failed=False)
 
     def nack(self, message: Any) -> None:
         """Report that a message has failed for good."""
-        message.conclude(is_failed=True)
+        _conclude(message, is_failed=True)
 
     def requeue(self, messages: Iterable[Any]) -> None:
         """Give messages back that have not started; no attempt is spent."""
@@ -58,8 +58,14 @@ class ActorConsumer(Consumer):
                 return
 
 
+def _conclude(message: Any, *, is_failed: bool) -> None:
+    """Send the outcome of a message; nothing for one that no consumer has brought, as with Dramatiq's brokers."""
+    if isinstance(message, MessageInHand):
+        message.conclude(is_failed=is_failed)
+
+
 class Starting(Middleware):
-    """First middleware of a broker: starts each message, and links the process to a worker."""
+    """Hooks of a broker around its middleware: starts each message, and links the process to a worker."""
 
     def __init__(self, links: "Links") -> None:
         self._links = links
@@ -77,6 +83,11 @@ class Starting(Middleware):
     def after_worker_shutdown(self, _broker: "Broker", _worker: "Worker") -> None:
         """Close the link: all outcomes are sent."""
         self._links.close()
+
+    def before_worker_thread_shutdown(self, broker: "Broker", _thread: Any) -> None:
+        """Close the connections by which actors on this thread have sent messages or read results."""
+        broker.sender.close()  # type: ignore[attr-defined]
+        broker.reader.close()  # type: ignore[attr-defined]
 
     def before_process_message(self, _broker: "Broker", message: Any) -> None:
         """Start a message; raises SkipMessage if the worker has taken it back."""

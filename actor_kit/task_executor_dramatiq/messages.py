@@ -16,7 +16,7 @@ MAX_NAME = 128
 _PLAIN = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DIGEST_CHARACTERS = 8
 _FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
-DEFAULT_PRIORITY = 128
+DEFAULT_PRIORITY, MAX_PRIORITY = 128, 255
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,13 @@ def endpoint_name(actor: str) -> str:
     return "-".join(part for part in (words.strip("-"), digest) if part)
 
 
-def priority_of(priority: int) -> int:
-    """Return the priority of the service, where more is earlier, for Dramatiq's, where less is earlier."""
-    return DEFAULT_PRIORITY - min(max(priority, -127), DEFAULT_PRIORITY)
+def priority_of(priority: int, broker_priority: int = 0) -> int:
+    """Return the priority of the service, where more is earlier.
+
+    Dramatiq has two: that of an actor, where less is earlier, and `broker_priority` of a message to RabbitMQ, where
+    more is earlier.
+    """
+    return min(max(DEFAULT_PRIORITY - priority + broker_priority, 0), MAX_PRIORITY)
 
 
 def input_of(message: Any) -> dict[str, Any]:

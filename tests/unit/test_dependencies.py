@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from tests.parts import OPTIONAL, PACKAGES, PARTS, imports_of, modules_of
 
 ROOT = Path(__file__).parents[2]
-OWN = {*PACKAGES, "benchmarks", "client", "receiver", "suite_broker", "tests"} | {
+OWN = {*PACKAGES, "benchmarks", "client", "receiver", "suite_broker", "suite_common", "tests"} | {
     "task_executor_client",
     "task_executor_dramatiq",
     "task_executor_receiver",

@@ -1,7 +1,8 @@
 """Dramatiq's own tests over TaskExecutorBroker, run where their source is: DRAMATIQ_SOURCE, or Dramatiq's sdist.
 
 Nothing of Dramatiq is copied into this repository. The sdist has no `tests/middleware`; a checkout of its repository
-has. `dramatiq_suite/exceptions.txt` lists each test that does not run as it is, with the reason.
+has. `dramatiq_suite/exceptions.txt` lists each test that does not run as it is, with the reason, and
+`dramatiq_suite/page.py` writes docs/reference/dramatiq.md from it.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.actors.conftest import HERE, ROOT, User
+from tests.acceptance.actors.dramatiq_suite.page import PAGE, counts_of, counts_on, exceptions, names_by_file, page_of
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only, pytest.mark.timeout(600)]
 
@@ -26,21 +28,16 @@ GROUPS = {
     "limits": [
         *("tests/test_barrier.py", "tests/test_bucket_rate_limiter.py", "tests/test_concurrent_rate_limiter.py"),
         *("tests/test_window_rate_limiter.py", "tests/test_worker.py", "tests/test_messages.py"),
-        "tests/test_encoders.py",
+        *("tests/test_encoders.py", "tests/test_broker.py"),
     ],
+    "other brokers": ["tests/test_redis.py", "tests/test_rabbitmq.py"],
+    "command": ["tests/test_cli.py"],
     "middleware": [
         *("tests/middleware/test_asyncio.py", "tests/middleware/test_prometheus.py"),
         *("tests/middleware/test_retries.py", "tests/middleware/test_shutdown.py"),
         *("tests/middleware/test_threading.py", "tests/middleware/test_time_limit.py"),
     ],
 }
-
-
-def exceptions() -> dict[str, tuple[str, str]]:
-    """Return kind and reason of each test or file that does not run as it is."""
-    lines = (SUITE / "exceptions.txt").read_text().splitlines()
-    parts = [line.split(" | ") for line in lines if line and not line.startswith("#")]
-    return {name: (kind, reason) for name, kind, reason in parts}
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +87,22 @@ def test_suite_of_dramatiq_passes(group: str, suite: Path, user: User) -> None:
     # Some of these tests bound times of a tenth of a second, so a busy machine may fail them once.
     for again in ([], ["--last-failed"], ["--last-failed"]):
         run = run_suite(suite, user, *again, *files)
+        assert " skipped" not in run.stdout.splitlines()[-1], run.stdout[-20_000:]
         if run.returncode == 0:
             return
     pytest.fail(run.stdout[-20_000:])
 
 
 def run_suite(suite: Path, user: User, *arguments: str) -> subprocess.CompletedProcess[str]:
-    left_out = [option for name in exceptions() for option in ("--deselect", name)]
+    left_out = [option for each in exceptions() for option in ("--deselect", each.name)]
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", ".", "-W", "ignore"]
-    env = {**user.env, "PYTHONPATH": os.pathsep.join([str(ROOT / "actor_kit"), str(SUITE)])}
+    env = {
+        **user.env,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "actor_kit"), str(SUITE)]),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), user.env["PATH"]]),  # a reload runs `python`
+    }
     return subprocess.run(
-        [*command, "-o", f"cache_dir={suite / 'cache'}", "--timeout", "120", *left_out, *arguments],
+        [*command, "-rs", "-o", f"cache_dir={suite / 'cache'}", "--timeout", "120", *left_out, *arguments],
         cwd=suite,
         env=env,
         capture_output=True,
@@ -110,11 +112,35 @@ def run_suite(suite: Path, user: User, *arguments: str) -> subprocess.CompletedP
 
 
 def test_every_file_of_dramatiq_runs_or_has_a_reason(source: Path) -> None:
-    known = {*exceptions(), *(name for names in GROUPS.values() for name in names)}
-    found = {str(path.relative_to(source)) for path in (source / "tests").rglob("test_*.py")}
-    assert found <= known
+    known = {*(each.name for each in exceptions()), *(name for names in GROUPS.values() for name in names)}
+    assert names_by_file(source).keys() <= known
 
 
-def test_every_exception_has_a_kind_and_a_reason() -> None:
-    assert {kind for kind, _ in exceptions().values()} == {"adapted", "not ours"}
-    assert all(reason for _, reason in exceptions().values())
+def test_every_exception_names_a_test_of_dramatiq(source: Path) -> None:
+    found = names_by_file(source)
+    tests = [each.name.partition("[")[0].split("::") for each in exceptions() if each.file in found]
+    assert [name for name in tests if len(name) == 2 and name[1] not in found[name[0]]] == []
+
+
+def test_page_counts_every_test(source: Path) -> None:
+    """The counts of files that the sdist lacks are compared where DRAMATIQ_SOURCE is a checkout."""
+    page = PAGE.read_text()
+    assert page == page_of(counts_on(page) | counts_of(source)), (
+        f"run python -m {page_of.__module__} with a checkout of Dramatiq"
+    )
+
+
+def test_page_has_every_exception_with_its_reason() -> None:
+    page = PAGE.read_text()
+    assert page == page_of(counts_on(page))
+
+
+def test_adapted_tests_name_a_test_of_this_project() -> None:
+    assert {each.kind for each in exceptions()} == {"adapted", "not ours"}
+    assert all(each.reason for each in exceptions())
+    assert {each.kind for each in exceptions() if each.own} == {"adapted"}
+    for each in exceptions():
+        if each.kind == "adapted":
+            file, _, name = each.own.partition("::")
+            (path,) = (ROOT / "tests").rglob(file)
+            assert f"def {name}(" in path.read_text(), each.own

@@ -9,6 +9,8 @@ import psycopg
 import psycopg2
 import pytest
 from django.db import transaction
+from dramatiq.middleware import default_middleware
+from dramatiq.results import Results
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
@@ -98,6 +100,12 @@ def test_unknown_actor_names_the_remedy(actor: Any) -> None:
     other = dramatiq.actor(lambda: None, actor_name="other", broker=actor.broker)
     with pytest.raises(UnknownActorError, match="start a process with the actor first"):
         other.send()
+
+
+def test_broker_has_the_middleware_that_it_is_given() -> None:
+    assert TaskExecutorBroker(url="http://127.0.0.1:9", middleware=[], results=False).middleware == []
+    names = [type(each).__name__ for each in TaskExecutorBroker(url="http://127.0.0.1:9").middleware]
+    assert names == [each.__name__ for each in (*default_middleware, Results)]
 
 
 def test_wrong_connection_is_refused(actor: Any) -> None:

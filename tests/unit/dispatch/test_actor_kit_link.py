@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dramatiq import Message
 from dramatiq.errors import BrokerConnectionError
 from task_executor_dramatiq import frames, link
+from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
 
@@ -99,3 +101,14 @@ def test_outcome_that_is_too_large_to_send_fails_its_message(
         sent = b"".join(iter(lambda: connection.recv(65_536), b""))
     *_, outcome = FrameReader().feed(sent)
     assert (outcome["kind"], outcome["error"]["type"]) == ("FAILED", "RESULT_TOO_LARGE")
+
+
+def test_consumer_ignores_messages_that_it_has_not_brought(listening: tuple[Path, socket.socket]) -> None:
+    path, server = listening
+    consumer = ActorConsumer(Links(f"unix:{path}", list), "mails", 1, 0)
+    foreign: Any = Message("mails", "mail", (), {}, {})
+    consumer.ack(foreign)
+    consumer.nack(foreign)
+    server.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        server.accept()

@@ -1,5 +1,6 @@
 """Broker for Dramatiq's tests: TaskExecutorBroker with the parts of StubBroker that only tests use."""
 
+import os
 from collections import defaultdict
 from typing import Any
 
@@ -15,38 +16,32 @@ CANCEL = """
     RETURNING job_id"""
 
 
-class _DeadLetters(Middleware):
-    """Keeps the exceptions of this process."""
-
-    def __init__(self) -> None:
-        self.by_queue: dict[str, list[Any]] = defaultdict(list)
-
-    def before_nack(self, broker: Any, message: Any) -> None:
-        message.kept_exception = message._exception  # noqa: SLF001 - StubBroker reads it too
-        self.by_queue[message.queue_name].append(message)
-
-
 class SuiteBroker(TaskExecutorBroker):
-    """Adds `dead_letters`, and `join` with `fail_fast`."""
+    """Adds `dead_letters`, and `join` with `fail_fast`; `min_successes` is RabbitMQ's, whose counts are not exact."""
 
-    def __init__(self, *, fail_fast_default: bool = True, **options: Any) -> None:
-        super().__init__(results=False, **options)
+    def __init__(self, *, fail_fast_default: bool = True, middleware: list[Middleware] | None = None) -> None:
+        super().__init__(url=os.environ["BROKER_URL"], middleware=middleware, results=False)
         self.fail_fast_default = fail_fast_default
-        self._letters = _DeadLetters()
-        self.middleware.insert(1, self._letters)
+        self.dead_letters_by_queue: dict[str, list[Any]] = defaultdict(list)
 
     @property
     def dead_letters(self) -> list[Any]:
-        return [message for messages in self._letters.by_queue.values() for message in messages]
+        return [message for messages in self.dead_letters_by_queue.values() for message in messages]
 
-    @property
-    def dead_letters_by_queue(self) -> dict[str, list[Any]]:
-        return self._letters.by_queue
+    def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
+        super().emit_before(signal, *args, **kwargs)
+        if signal == "nack":
+            (message,) = args
+            message.kept_exception = message._exception  # noqa: SLF001 - StubBroker reads it too
+            self.dead_letters_by_queue[message.queue_name].append(message)
 
-    def join(self, queue_name: str, *, timeout: int | None = None, fail_fast: bool | None = None) -> None:
+    def join(
+        self, queue_name: str, *, timeout: int | None = None, fail_fast: bool | None = None, min_successes: int = 0
+    ) -> None:
+        del min_successes
         super().join(queue_name, timeout=timeout)
         if self.fail_fast_default if fail_fast is None else fail_fast:
-            for message in self._letters.by_queue[queue_name]:
+            for message in self.dead_letters_by_queue[queue_name]:
                 raise (message.kept_exception or Exception("Message failed with unknown error")) from None
 
     def flush(self, queue_name: str) -> None:
@@ -57,5 +52,5 @@ class SuiteBroker(TaskExecutorBroker):
     def flush_all(self) -> None:
         for queue_name in self.queues:
             self.flush(queue_name)
-        for letters in self._letters.by_queue.values():
+        for letters in self.dead_letters_by_queue.values():
             letters.clear()

@@ -1,10 +1,10 @@
 """conftest.py of Dramatiq's tests: its fixtures, over a worker of the service that the environment names."""
 
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import dramatiq
@@ -13,14 +13,14 @@ from dramatiq import Worker
 from dramatiq.rate_limits import backends as rate_limit_backends
 from dramatiq.results import backends as result_backend_classes
 from suite_broker import SuiteBroker
+from suite_common import worker
 from task_executor_dramatiq import ExecutionsBackend
 
 logging.basicConfig(level=logging.INFO)
 
 
-@pytest.fixture
-def stub_broker() -> Iterator[SuiteBroker]:
-    broker = SuiteBroker(url=os.environ["BROKER_URL"])
+@contextmanager
+def running(broker: SuiteBroker) -> Iterator[SuiteBroker]:
     broker.emit_after("process_boot")
     dramatiq.set_broker(broker)
     yield broker
@@ -29,11 +29,37 @@ def stub_broker() -> Iterator[SuiteBroker]:
 
 
 @pytest.fixture
+def stub_broker() -> Iterator[SuiteBroker]:
+    with running(SuiteBroker()) as broker:
+        yield broker
+
+
+@pytest.fixture
+def redis_broker() -> Iterator[SuiteBroker]:
+    with running(SuiteBroker(fail_fast_default=False)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def rabbitmq_broker(redis_broker: SuiteBroker) -> SuiteBroker:
+    return redis_broker
+
+
+@pytest.fixture
 def stub_worker(stub_broker: SuiteBroker) -> Iterator[Worker]:
-    worker = Worker(stub_broker, worker_timeout=100, worker_threads=32)
-    worker.start()
-    yield worker
-    worker.stop()
+    with worker(stub_broker, worker_timeout=100, worker_threads=32) as started:
+        yield started
+
+
+@pytest.fixture
+def redis_worker(redis_broker: SuiteBroker) -> Iterator[Worker]:
+    with worker(redis_broker, worker_threads=32) as started:
+        yield started
+
+
+@pytest.fixture
+def rabbitmq_worker(redis_worker: Worker) -> Worker:
+    return redis_worker
 
 
 @pytest.fixture

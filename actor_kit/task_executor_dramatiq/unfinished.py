@@ -1,0 +1,30 @@
+"""Unfinished messages of actors: whether there are any, and their cancellation."""
+
+import time
+from collections.abc import Sequence
+
+from task_executor_dramatiq.sending import HttpSender, PostgresSender
+
+PAUSE_SECONDS = 0.05
+RATE = 10_000  # per second, the most that the service allows
+STATUSES = "PENDING,QUEUED,RUNNING,RETRYING"
+COUNT = "SELECT count(*) FROM executions WHERE endpoint = ANY(%s) AND completed_at IS NULL"
+
+
+def exists(reader: HttpSender | PostgresSender, endpoints: Sequence[str]) -> bool:
+    """Return whether an execution of any of the endpoints is unfinished."""
+    if not isinstance(reader, HttpSender):
+        return bool(reader.run(lambda execute: execute(COUNT, ([*endpoints],)))[0])
+    queries = ({"endpoint": endpoint, "status": STATUSES, "limit": 1} for endpoint in endpoints)
+    return any(reader.ask("GET", "/executions", query=query)["items"] for query in queries)
+
+
+def cancel(api: HttpSender, endpoints: Sequence[str]) -> None:
+    """Cancel the waiting executions of the endpoints, and wait until that is done; the ones that run go on."""
+    started = [
+        api.ask("POST", "/bulk-operations", {"action": "cancel", "wanted": {"endpoint": endpoint}, "rate": RATE})
+        for endpoint in endpoints
+    ]
+    for operation in started:
+        while api.ask("GET", f"/bulk-operations/{operation['operation_id']}")["status"] == "RUNNING":
+            time.sleep(PAUSE_SECONDS)
