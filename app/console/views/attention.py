@@ -75,8 +75,11 @@ def _queues(statistics: ServiceStatistics) -> Iterator[Attention]:
 def _breakers(breakers: Sequence[Mapping[str, Any]]) -> Iterator[Attention]:
     for breaker in breakers:
         yield Attention(
-            *("bad", breaker["target"], "is left alone: too many deliveries failed there, since"),
-            *(breaker["changed_at"], "processes"),
+            "bad",
+            breaker["target"],
+            "is left alone: too many deliveries failed there, since",
+            since=breaker["changed_at"],
+            page="processes",
             remedy="POST /breakers/<target>/close",
             of=(("target", breaker["target"]),),
             reach=breaker["reach"],
@@ -90,9 +93,9 @@ def _schedules(statistics: ServiceStatistics) -> Iterator[Attention]:
 
 
 def _letters(statistics: ServiceStatistics) -> Iterator[Attention]:
-    total = sum(each.letters for each in statistics.unseen)
+    total = sum(each.letters for each in statistics.open_letters)
     if total:
-        most = max(statistics.unseen, key=lambda each: each.letters)
+        most = max(statistics.open_letters, key=lambda each: each.letters)
         share = "all" if most.letters == total else number(most.letters)
         subject = numbered(total, "dead letter", or_more=most.letters >= MAX_LETTERS)
         yield Attention("warn", subject, f"without a resolution, {share} of {most.endpoint}", page="letters")
@@ -102,7 +105,11 @@ def _pauses(statistics: ServiceStatistics, endpoints: Sequence[EndpointState]) -
     for queue in statistics.queues:
         if queue.paused_at is not None:
             yield Attention(
-                *("warn", f"Queue {queue.queue}", "is paused since", queue.paused_at, "processes"),
+                "warn",
+                f"Queue {queue.queue}",
+                "is paused since",
+                since=queue.paused_at,
+                page="processes",
                 remedy="POST /queues/<queue>/resume",
                 of=(("queue", queue.queue),),
             )
@@ -110,7 +117,12 @@ def _pauses(statistics: ServiceStatistics, endpoints: Sequence[EndpointState]) -
         if each.paused_at is not None:
             name = (("name", each.endpoint),)
             yield Attention(
-                *("warn", f"Endpoint {each.endpoint}", "is paused since", each.paused_at, "endpoint", name),
+                "warn",
+                f"Endpoint {each.endpoint}",
+                "is paused since",
+                since=each.paused_at,
+                page="endpoint",
+                query=name,
                 remedy="POST /endpoints/<name>/resume",
                 of=name,
             )

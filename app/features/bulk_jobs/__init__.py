@@ -20,7 +20,7 @@ class BulkJobs(Feature):
     def resources(self) -> "Sequence[Resource]":
         from app.features.bulk_jobs import api
 
-        return [api.resource, api.questions]
+        return [api.resource, api.dry_runs]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.bulk_jobs import cli

@@ -31,7 +31,7 @@ resource = Resource(
     "pause or resume its repeating jobs: oldest first, rate-limited, each exactly once.",
     write_scope=Scope.JOBS_WRITE,
 )
-questions = Resource("bulk-operation-previews", "Dry runs of bulk operations.", write_scope=Scope.READ)
+dry_runs = Resource("bulk-operation-previews", "Dry runs of bulk operations.", write_scope=Scope.READ)
 
 
 def shape(found: BulkOperation) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def begin_in(database: Database, body: dict[str, Any], by: str | None) -> BulkOp
     return bulk_jobs_store.begin(database, body["action"], wanted, given, rate=body["rate"], actor=by)
 
 
-@questions.route("POST", "/bulk-operations/preview", body=NewBulkOperationSchema, returns=BulkPreviewSchema)
+@dry_runs.route("POST", "/bulk-operations/preview", body=NewBulkOperationSchema, returns=BulkPreviewSchema)
 def preview(body: dict[str, Any]) -> dict[str, Any]:
     """Count the rows that a bulk operation would change, and show the first of them; changes nothing."""
     return preview_in(services().creator, body)

@@ -89,8 +89,8 @@ def _gauges_of(statistics: ServiceStatistics, values: Values) -> dict[Series, Ma
         waiting[label, held.hold.value] += held.waiting
         if held.seconds is not None:
             opens_in[label,] = max(opens_in[label,], held.seconds)
-    for unseen in statistics.unseen:
-        letters[values.endpoints.of(unseen.endpoint),] += unseen.letters
+    for each in statistics.open_letters:
+        letters[values.endpoints.of(each.endpoint),] += each.letters
     return {
         series.QUEUE_DEPTH: {(queue.queue,): queue.due for queue in queues},
         series.QUEUE_AGE: {(queue.queue,): queue.oldest_due_seconds or 0.0 for queue in queues},

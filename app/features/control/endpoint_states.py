@@ -29,7 +29,7 @@ def endpoint_states(database: Database, window: timedelta) -> EndpointStates:
     """Read the states of endpoints: about a dozen statements, however many executions there are."""
     found = of_endpoints(database, window)
     held = {each.endpoint: each for each in held_endpoints(database)}
-    letters = {each.endpoint: each.letters for each in dead_letters.unseen(database)}
+    letters = {each.endpoint: each.letters for each in dead_letters.open_letters(database)}
     paused = {row.name: row.paused_at for row in live_settings.paused(database)}
     broken = {
         endpoint: breaker

@@ -100,6 +100,6 @@ def figures() -> dict[str, Any]:
         "half_open_breakers": service.breakers[BreakerState.HALF_OPEN],
         "workers": asdict(service.workers),
         "schedules_behind_seconds": service.seconds_behind,
-        "letters": service.unseen,
+        "letters": service.open_letters,
         "late_ends": service.late_ends,
     }

@@ -12,7 +12,7 @@ from app.features.breakers import store as breakers
 from app.features.control import store
 from app.features.control.store import Workers
 from app.features.dead_letters import metrics as dead_letters
-from app.features.dead_letters.metrics import LATE_SECONDS, UnseenLetters
+from app.features.dead_letters.metrics import LATE_SECONDS, OpenLetters
 from app.features.limits.rules import limiters_of
 from app.features.limits.store import read_limiter, waiting_of_endpoints
 from app.features.queues import store as queues
@@ -79,7 +79,7 @@ class ServiceStatistics:
     breakers: Mapping[BreakerState, int]
     workers: Workers
     seconds_behind: float  # age of the most overdue tick
-    unseen: Sequence[UnseenLetters]
+    open_letters: Sequence[OpenLetters]
     late_ends: int
 
     @classmethod
@@ -93,7 +93,7 @@ class ServiceStatistics:
             breakers.count_by_state(database),
             store.count_workers(database),
             max([0.0, *(row.seconds for row in database.fetch(LAG))]),
-            dead_letters.unseen(database),
+            dead_letters.open_letters(database),
             dead_letters.late_ends(database, late_seconds=LATE_SECONDS),
         )
 

@@ -21,7 +21,7 @@ class DeadLetters(Feature):
     def resources(self) -> "Sequence[Resource]":
         from app.features.dead_letters import groups_api, redrives_api
 
-        return [groups_api.resource, redrives_api.resource, redrives_api.questions]
+        return [groups_api.resource, redrives_api.resource, redrives_api.dry_runs]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.dead_letters import cli

@@ -33,22 +33,22 @@ LATE_ENDS = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class UnseenLetters:
+class OpenLetters:
     """Number of open letters of an endpoint, up to MAX_LETTERS."""
 
     endpoint: str
     letters: int
 
 
-def unseen(database: Database) -> list[UnseenLetters]:
+def open_letters(database: Database) -> list[OpenLetters]:
     """Count open letters by endpoint, for the first MAX_ENDPOINTS endpoints by name."""
-    found: list[UnseenLetters] = []
+    found: list[OpenLetters] = []
     while len(found) < MAX_ENDPOINTS:
         after = found[-1].endpoint if found else ""
         rows = database.fetch(OPEN_LETTERS, {"after": after, "most": STRIDE})
         is_end = sum(row.n for row in rows) < STRIDE
         whole = rows if is_end or rows[-1].n >= MAX_LETTERS else rows[:-1]
-        found += [UnseenLetters(row.endpoint, min(row.n, MAX_LETTERS)) for row in whole]
+        found += [OpenLetters(row.endpoint, min(row.n, MAX_LETTERS)) for row in whole]
         if is_end:
             break
     return found[:MAX_ENDPOINTS]

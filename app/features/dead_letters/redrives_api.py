@@ -32,7 +32,7 @@ resource = Resource(
     "Background redrives of all dead letters that match a filter: oldest first, rate-limited, each exactly once.",
     write_scope=Scope.JOBS_WRITE,
 )
-questions = Resource("redrive-previews", "Dry runs of redrives.", write_scope=Scope.READ)
+dry_runs = Resource("redrive-previews", "Dry runs of redrives.", write_scope=Scope.READ)
 
 
 class WantedSchema(Body):
@@ -146,7 +146,7 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
     return asdict(begin_in(services().database, body, actor().name))
 
 
-@questions.route(
+@dry_runs.route(
     "POST", "/redrives/preview", body=NewRedriveSchema, returns=PreviewSchema, errors=[EndpointNotFoundError]
 )
 def preview(body: dict[str, Any]) -> dict[str, Any]:

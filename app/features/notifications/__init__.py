@@ -23,7 +23,7 @@ class Notifications(Feature):
     def resources(self) -> "Sequence[Resource]":
         from app.features.notifications import api, trial_messages_api
 
-        return [api.rules, api.questions, trial_messages_api.resource]
+        return [api.rules, api.dry_runs, trial_messages_api.resource]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.notifications import cli

@@ -42,7 +42,7 @@ rules = Resource(
     is_tagged=True,
 )
 # A preview stores nothing, so the read scope is enough.
-questions = Resource(
+dry_runs = Resource(
     "notification-previews", "Messages that a notification rule would have sent.", write_scope=Scope.READ
 )
 
@@ -123,7 +123,7 @@ def page_of_messages(database: Database, rule: str, wanted: PageRequest) -> Page
     return page_of(database.fetch(query), "opened_at", "group_id", wanted, shape_stored)
 
 
-@questions.route(
+@dry_runs.route(
     "POST",
     "/notification-rules/preview",
     body=NotificationQuestionSchema,
@@ -136,7 +136,7 @@ def preview_new(body: dict[str, Any]) -> dict[str, Any]:
     return shape_preview(rule, Preview(services().database, rule))
 
 
-@questions.route(
+@dry_runs.route(
     "GET",
     "/notification-rules/<name>/preview",
     returns=NotificationPreviewSchema,

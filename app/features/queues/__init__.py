@@ -20,7 +20,7 @@ class Queues(Feature):
     def resources(self) -> "Sequence[Resource]":
         from app.features.queues import api, routes_api
 
-        return [api.resource, routes_api.resource, routes_api.questions]
+        return [api.resource, routes_api.resource, routes_api.dry_runs]
 
     def admission(self, rules: "FlowRules", capacity: int) -> "Sequence[AdmissionRule]":  # noqa: ARG002
         from app.features.queues.admission import PauseAdmission

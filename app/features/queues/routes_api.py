@@ -23,7 +23,7 @@ _SOURCE = {"description": "set by TE_ROUTES or by PUT", "example": RouteSource.A
 
 resource = Resource("routes", "Queues for the executions of endpoints, by patterns of endpoint names.", is_tagged=True)
 # It stores nothing, so the scope `read` is enough.
-questions = Resource("route-tests", "Dry runs of routes.", write_scope=Scope.READ)
+dry_runs = Resource("route-tests", "Dry runs of routes.", write_scope=Scope.READ)
 
 
 class NewRoutesSchema(Body):
@@ -94,7 +94,7 @@ def delete() -> Any:
     return _answer(routing.change_routes(services().database, routes, RouteSource.ENVIRONMENT, change()))
 
 
-@questions.route("POST", "/routes/test", body=RouteQuestionSchema, returns=RouteAnswerSchema)
+@dry_runs.route("POST", "/routes/test", body=RouteQuestionSchema, returns=RouteAnswerSchema)
 def test(body: dict[str, Any]) -> dict[str, Any]:
     """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
     database = services().database

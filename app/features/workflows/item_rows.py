@@ -8,7 +8,7 @@ from app.features.workflows.node_jobs import NodeJob
 from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 
-# An item of an earlier run is replaced.
+# An item of an earlier run is replaced. A refused item has ended, but no child has its report yet: reported_to is 0.
 ITEMS = statement(
     "workflow_nodes.add_items",
     """

@@ -45,7 +45,7 @@ def create_workflow(body: Any) -> CreatedWorkflow:
 
 
 def _create(database: Database, body: Any) -> CreatedWorkflow:
-    graph = parse(body, partial(keep_rules, database))
+    graph = parse(body, partial(keep_response_by_endpoint, database))
     if faults := [*depth_faults(database.fetch, body["nodes"])]:
         raise InvalidWorkflowError.of_faults(*faults)
     trace = trace_of_new_jobs()
@@ -64,7 +64,7 @@ def advance(workflow_id: str) -> None:
     advancing.advance(services().database, workflow_id, until=advancing.for_seconds(ADVANCE_SECONDS), hint=wake)
 
 
-def keep_rules(database: Database, names: Collection[str]) -> Mapping[str, KeepResponse]:
+def keep_response_by_endpoint(database: Database, names: Collection[str]) -> Mapping[str, KeepResponse]:
     """Read the live endpoints with these names, each with its rule for bodies of answers."""
     rows = database.fetch(workflow_creation.ENDPOINTS, {"names": sorted(names)}) if names else ()
     return {row.name: KeepResponse(row.keep_response) for row in rows}

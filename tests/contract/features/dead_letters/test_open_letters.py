@@ -26,17 +26,17 @@ def test_letters_are_counted_whole_whatever_a_statement_reads(
 ) -> None:
     monkeypatch.setattr(metrics, "STRIDE", stride)
     monkeypatch.setattr(metrics, "MAX_LETTERS", 3)
-    found = {each.endpoint: each.letters for each in metrics.unseen(database)}
+    found = {each.endpoint: each.letters for each in metrics.open_letters(database)}
     assert found == {endpoint: min(count, 3) for endpoint, count in LETTERS.items()}
     monkeypatch.setattr(metrics, "MAX_ENDPOINTS", 2)
-    assert [each.endpoint for each in metrics.unseen(database)] == ["a", "b"]
+    assert [each.endpoint for each in metrics.open_letters(database)] == ["a", "b"]
 
 
 @pytest.mark.usefixtures("letters")
 def test_letters_of_many_endpoints_are_counted_by_one_statement(database: Database) -> None:
     statements = Statements()
     event.listen(database.engine, "before_cursor_execute", statements)
-    assert len(metrics.unseen(database)) == len(LETTERS)
+    assert len(metrics.open_letters(database)) == len(LETTERS)
     assert len(statements.texts) == 1
 
 
@@ -46,5 +46,5 @@ def test_count_that_reaches_its_bound_is_not_read_again(database: Database, monk
     monkeypatch.setattr(metrics, "MAX_LETTERS", 3)
     statements = Statements()
     event.listen(database.engine, "before_cursor_execute", statements)
-    assert [each.letters for each in metrics.unseen(database)] == [1, 3, 2, 1]
+    assert [each.letters for each in metrics.open_letters(database)] == [1, 3, 2, 1]
     assert len(statements.texts) == 2
