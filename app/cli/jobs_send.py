@@ -37,6 +37,8 @@ def _body(_context: click.Context, _parameter: click.Parameter, text: str | None
 @click.option("--body", callback=_body, help="JSON to send, or @FILE that contains it")
 @click.option("--method", type=click.Choice(METHODS, case_sensitive=False), help="POST by default")
 @click.option("--header", "headers", multiple=True, callback=_headers, help="NAME: VALUE; can be repeated")
+@click.option("--signing-secret", metavar="NAME", help="stored secret that signs each request")
+@click.option("--max-attempts", type=int, help="attempts, with growing waits; 1 by default")
 @click.option("--timeout-ms", type=int, help="time limit of an attempt; 30000 by default")
 @click.option("--delay", help="time from now: 10m, PT10M")
 @click.option("--run-at", help="instant with an offset: 2030-01-31T09:00:00Z")
@@ -49,6 +51,10 @@ def _body(_context: click.Context, _parameter: click.Parameter, text: str | None
 def send(url: str, body: Any, headers: dict[str, str] | None, wait: bool, as_json: bool, **options: Any) -> None:
     """Create a job that sends JSON to a URL: at once, later or repeatedly, without an endpoint."""
     given = {"url": url, "body": body, "headers": headers} | {name: options[name] for name in _FIELDS}
+    if options["signing_secret"] is not None:
+        given["signing"] = {"secret": f"{{{{secret.{options['signing_secret']}}}}}"}
+    if options["max_attempts"] is not None:
+        given["retry_policy"] = {"max_attempts": options["max_attempts"]}
     fields = {name: value for name, value in given.items() if value is not None}
     try:
         parsed = NewJobSchema().load(fields)

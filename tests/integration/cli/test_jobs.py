@@ -114,3 +114,15 @@ def test_send_creates_the_job_that_the_api_creates(api: Api, cli: Cli) -> None:
     assert created(api, body)["endpoint"] == sent["endpoint"]
     refused = cli.run("jobs", "send", "shop.example", "--header", "Cookie: a", expect=1)
     assert all(pointer in refused.stderr for pointer in ("/url: ", "/headers/Cookie: "))
+
+
+def test_send_signs_and_retries_as_the_api_does(api: Api, cli: Cli) -> None:
+    assert api.post("/secrets", {"name": "shop", "value": "whsec_c2VjcmV0"}).status_code == 201
+    url, options = "https://shop.example/signed", ("--signing-secret", "shop", "--max-attempts", "5")
+    sent = cli.json("jobs", "send", url, *options)
+    body = {"url": url, "signing": {"secret": "{{secret.shop}}"}, "retry_policy": {"max_attempts": 5}}
+    assert created(api, body)["endpoint"] == sent["endpoint"]
+    assert created(api, {"url": url})["endpoint"] != sent["endpoint"]
+    refused = cli.run("jobs", "send", url, "--signing-secret", "shp", "--max-attempts", "0", expect=1)
+    assert "/retry_policy/max_attempts: " in refused.stderr
+    assert "no such secret" in cli.run("jobs", "send", url, "--signing-secret", "shp", expect=1).stderr
