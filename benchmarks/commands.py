@@ -10,7 +10,9 @@ from pathlib import Path
 
 from benchmarks import backlog, environment, machine
 from benchmarks.contenders import peer, variants
+from benchmarks.contenders.actor_contenders import PEERS, actor_contenders
 from benchmarks.measures import (
+    actors,
     create,
     drain,
     flight,
@@ -89,6 +91,15 @@ def _workflows(run: Run, options: Options) -> None:
     with _running(options, *names) as system:
         contenders = system.workflow_contenders(names)
         workflows.measure(run, contenders, system, count=options.executions, rounds=options.rounds)
+
+
+def _actors(run: Run, options: Options) -> None:
+    names = [name for name in _names(options, PEERS) if name in PEERS]
+    with _running(options, *PEERS) as system:
+        contenders, records = actor_contenders(system, names)
+        actors.measure(
+            run, contenders, records, count=options.executions, samples=options.samples, rounds=options.rounds
+        )
 
 
 def _search(run: Run, options: Options) -> None:
@@ -222,6 +233,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "pages": (_pages, "pages of the console over a long history: time, statements, rows and blocks"),
     "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
     "workflows": (_workflows, "fan-out, fan-in, chains and a killed worker, beside Celery and DBOS"),
+    "actors": (_actors, "drain and latency of Dramatiq messages, beside dramatiq-pg, dramatiq-postgres and Redis"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "sizes": (_sizes, "cores and memory of each process at 10, 100 and 1,000 jobs a second"),
     "soak": (_soak, "minutes of steady load, to find growth"),

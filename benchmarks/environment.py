@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_WITHOUT_DEPENDENCIES = ("dramatiq-pg==0.12.0",)
+"""Installed as they are: dramatiq-pg asks for Dramatiq 1, and runs with Dramatiq 2."""
 
 
 def home() -> Path:
@@ -22,7 +24,8 @@ def yardstick() -> Path:
 
 def peers_python() -> Path:
     """Return the interpreter of the peers' environment; it exists after build_peers()."""
-    wanted = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    all_lines = _REQUIREMENTS.read_bytes() + "\n".join(_WITHOUT_DEPENDENCIES).encode()
+    wanted = hashlib.sha256(all_lines).hexdigest()[:12]
     return home() / f"venv-{wanted}" / "bin" / "python"
 
 
@@ -40,4 +43,5 @@ def build_peers() -> None:
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
     pip = [str(peers_python()), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "-r", str(_REQUIREMENTS)], check=True)
+    subprocess.run([*pip, "--no-deps", *_WITHOUT_DEPENDENCIES], check=True)
     peers_python().with_name(".complete").touch()

@@ -1,11 +1,10 @@
 """Rate at which a backlog of deliveries drains, and CPU time of each delivery."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from benchmarks import machine
-from benchmarks.arrivals import Arrivals
 from benchmarks.contenders.contender import Contender, check
 from benchmarks.report.results import Figure, Section
 from benchmarks.report.run import Run
@@ -36,6 +35,17 @@ class Witness(Protocol):
 
     def counts(self) -> dict[str, int]:
         """Return the counts, among them `repeats`."""
+
+
+class Receiver(Witness, Protocol):
+    """Witness to which contenders deliver."""
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the deliveries."""
+
+    def wait_for_keys(self, keys: Collection[str], timeout: float = ...) -> None:
+        """Wait until these keys have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +93,11 @@ def drain(
     }
 
 
-def measure(run: Run, contenders: list[Contender], arrivals: Arrivals, count: int, rounds: int) -> Section:
+def measure(
+    run: Run, contenders: Sequence[Contender], arrivals: Receiver, count: int, rounds: int, *, title: str = ""
+) -> Section:
     """Drain the backlog of each contender in turn; every second round in the opposite order."""
-    section = run.section(f"HTTP drain of {count:,}")
+    section = run.section(title or f"HTTP drain of {count:,}")
     for number in range(rounds):
         figures: dict[str, dict[Figure, float]] = {}
         run.calibrate()

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from benchmarks.arrivals import Arrivals
 from benchmarks.contenders.contender import Contender, Times, check
+from benchmarks.measures.drain import Receiver
 from benchmarks.report.results import Figure, Section, percentile
 from benchmarks.report.run import Run
 
@@ -16,13 +16,15 @@ IDLE = [
 LATE = [Figure("late by, p50", "ms", 2), Figure("late by, p99", "ms", 2), Figure("late by, earliest", "ms", 2)]
 
 
-def measure(run: Run, contenders: Sequence[Contender], arrivals: Arrivals, samples: int, rounds: int) -> Section:
+def measure(
+    run: Run, contenders: Sequence[Contender], arrivals: Receiver, samples: int, rounds: int, *, title: str = "Latency"
+) -> Section:
     """Measure the contenders one after the other, each alone."""
-    return add(run, run.section("Latency"), contenders, arrivals, samples=samples, rounds=rounds)
+    return add(run, run.section(title), contenders, arrivals, samples=samples, rounds=rounds)
 
 
 def add(
-    run: Run, section: Section, contenders: Sequence[Contender], arrivals: Arrivals, *, samples: int, rounds: int
+    run: Run, section: Section, contenders: Sequence[Contender], arrivals: Receiver, *, samples: int, rounds: int
 ) -> Section:
     """Measure further contenders into a section."""
     for _ in range(rounds):
@@ -35,7 +37,7 @@ def add(
     return section
 
 
-def _one(section: Section, contender: Contender, arrivals: Arrivals, samples: int) -> None:
+def _one(section: Section, contender: Contender, arrivals: Receiver, samples: int) -> None:
     arrivals.clear()
     contender.fill(arrivals.url, _WARM)
     contender.settle()
@@ -52,7 +54,7 @@ def _one(section: Section, contender: Contender, arrivals: Arrivals, samples: in
                 section.add(figure, contender.name, percentile(late, share))
 
 
-def _after(instants: Times, arrivals: Arrivals) -> list[float]:
+def _after(instants: Times, arrivals: Receiver) -> list[float]:
     """Wait for all keys, and return by how many milliseconds each arrived after its instant."""
     arrivals.wait_for_keys(instants)
     times = arrivals.times()

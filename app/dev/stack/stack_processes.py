@@ -119,11 +119,11 @@ class Processes:
         """Return the last lines of each process with its name."""
         return "\n".join(f"--- {child.name}\n{child.tail(lines)}" for child in self._children.values())
 
-    def run(self, command: Command, *, timeout: float = _COMMAND_SECONDS) -> str:
-        """Run a command and return its output; raises ChildError on failure."""
+    def run(self, command: Command, *, timeout: float = _COMMAND_SECONDS, **env: str) -> str:
+        """Run a command and return its output; `env` extends its environment; raises ChildError on failure."""
         done = subprocess.run(
             self._argv(command),
-            env=self.env,
+            env=self.env | env,
             cwd=self._cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,

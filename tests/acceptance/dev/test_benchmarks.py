@@ -18,6 +18,7 @@ import pytest
 from app.console.pages import PAGES
 from benchmarks import environment
 from benchmarks.contenders import peer
+from benchmarks.contenders.actor_contenders import PEERS
 from benchmarks.measures import create, drain, flight, latency, prune, sizes, workflows
 from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
@@ -129,6 +130,13 @@ def check_soak(report: Report) -> None:
     assert report.is_complete(*(Figure(name, "") for name in names))
 
 
+def check_actors(report: Report) -> None:
+    """The actors run once each, from processes that the broker's worker serves."""
+    assert report.is_complete(drain.STEADY, drain.FILL, *latency.IDLE, *latency.LATE)
+    assert len(re.findall(r"^## Drain of 100 Dramatiq messages", report.output, re.M)) == 2
+    assert values(report.output, drain.REPEATS) == ["0"]
+
+
 CHECKS: dict[str, Callable[[Report], None]] = {
     "all": check_all,
     "soak": check_soak,
@@ -137,6 +145,7 @@ CHECKS: dict[str, Callable[[Report], None]] = {
     "history": check_history,
     "pages": check_pages,
     "flow": check_flow,
+    "actors": check_actors,
 }
 
 
@@ -169,4 +178,11 @@ def test_commands_report_every_metric_and_keep_the_report(folder: Path) -> None:
 def test_each_peer_delivers() -> None:
     output = run("drain", *SMALL)
     assert len(values(output, drain.STEADY)) == len(("ours", *peer.QUEUES, "aiohttp"))
+    assert set(values(output, drain.REPEATS)) == {"0"}
+
+
+@pytest.mark.skipif(not environment.has_peers(), reason="the environment of the peers is not built: make bench-actors")
+def test_each_broker_of_actors_runs_every_message() -> None:
+    output = run("actors", *SMALL)
+    assert len(values(output, drain.STEADY)) == len(("ours", *PEERS))
     assert set(values(output, drain.REPEATS)) == {"0"}
