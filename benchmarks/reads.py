@@ -76,6 +76,8 @@ def example_values() -> dict[str, list[str]]:
         "uncertain": ["true"],
         "late_over": ["5s"],
         "group": ["0123456789abcdef"],
+        "execution_id": ["exec_nobody"],
+        "letter_id": ["letter_nobody,letter_nowhere"],
         "scheduled_after": [hour, half],
         "scheduled_before": [half, most],
         "name": ["report-1", "nobody"],

@@ -1895,6 +1895,8 @@ class Wanted(TypedDict):
     """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     group: NotRequired[str]
     """`group` of `GET /dead-letters/groups`."""
+    letter_id: NotRequired[str]
+    """These dead letters: one id, or up to 100 separated by commas."""
     failed_after: NotRequired[str | datetime]
     failed_before: NotRequired[str | datetime]
 
@@ -1977,6 +1979,8 @@ class WantedExecutions(TypedDict):
     """One, or several separated by commas. `retry`: FAILED (default) and CANCELLED; other actions: waiting states,
     for `cancel` also RUNNING. Default: all waiting states, with `if_running` also RUNNING.
     """
+    execution_id: NotRequired[str]
+    """These executions: one id, or up to 100 separated by commas."""
     endpoint: NotRequired[str]
     queue: NotRequired[str]
     limit_key: NotRequired[str]
@@ -2006,6 +2010,8 @@ class WantedExecutions(TypedDict):
     scheduled_before: NotRequired[str | datetime]
     group: NotRequired[str]
     """`group` of `GET /dead-letters/groups`."""
+    letter_id: NotRequired[str]
+    """These dead letters: one id, or up to 100 separated by commas."""
     failed_after: NotRequired[str | datetime]
     """Only for `archive`."""
     failed_before: NotRequired[str | datetime]

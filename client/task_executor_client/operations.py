@@ -844,6 +844,7 @@ class DeadLetters(Group):
         failed_after: str | datetime | None = None,
         failed_before: str | datetime | None = None,
         group: str | None = None,
+        letter_id: str | None = None,
         timeout: float | None = None,
     ) -> Pages[models.DeadLetter]:
         """List dead letters, latest failure first.
@@ -861,6 +862,7 @@ class DeadLetters(Group):
             failed_after: Only items that failed at this time or later; None for no bound.
             failed_before: Only items that failed before this time; None for no bound.
             group: `group` of `GET /dead-letters/groups`.
+            letter_id: These dead letters: one id, or up to 100 separated by commas.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -884,6 +886,7 @@ class DeadLetters(Group):
                 "failed_after": failed_after,
                 "failed_before": failed_before,
                 "group": group,
+                "letter_id": letter_id,
             },
             timeout=timeout,
         )
@@ -1585,6 +1588,7 @@ class Executions(Group):
         created_before: str | datetime | None = None,
         scheduled_after: str | datetime | None = None,
         scheduled_before: str | datetime | None = None,
+        execution_id: str | None = None,
         job_id: str | None = None,
         name: str | None = None,
         labels: str | None = None,
@@ -1615,6 +1619,7 @@ class Executions(Group):
             created_before: Only items created before this time; None for no bound.
             scheduled_after: Only items with this scheduled after; None for all.
             scheduled_before: Only items with this scheduled before; None for all.
+            execution_id: These executions: one id, or up to 100 separated by commas.
             job_id: Only items with this job id; None for all.
             name: Of their jobs.
             labels: `key=value`, or several separated by commas: jobs with all of these labels.
@@ -1649,6 +1654,7 @@ class Executions(Group):
                 "created_before": created_before,
                 "scheduled_after": scheduled_after,
                 "scheduled_before": scheduled_before,
+                "execution_id": execution_id,
                 "job_id": job_id,
                 "name": name,
                 "labels": labels,

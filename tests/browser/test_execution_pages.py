@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, expect
 from app.dev.stack.runner import Stack
 from app.kernel.db import Database
 from tests.browser.looks import check_pages
-from tests.browser.tab import Tab
+from tests.browser.tab import PHONE, Tab, tab_of
 from tests.console_story import Story
 
 
@@ -28,6 +28,7 @@ def paths(story: Story) -> dict[str, str]:
         "bulk": "/console/executions/bulk?action=retry&endpoint=charge-card",
         "letters": "/console/dead-letters",
         "letter": f"/console/dead-letters/{story.letter}",
+        "archive": f"/console/dead-letters/archive?letter_id={story.letter}",
         "redrive": "/console/dead-letters/redrive?endpoint=charge-card",
         "uncertain": "/console/uncertain",
         "walks": "/console/walks",
@@ -61,3 +62,25 @@ def test_filter_is_in_the_address_and_back_undoes_it(tab: Tab, story: Story) -> 
     expect(tab.page.locator("tbody")).not_to_contain_text("charge-card")
     tab.page.go_back()
     expect(tab.page.locator("tbody")).to_contain_text("charge-card")
+
+
+def test_ticked_rows_stay_ticked_while_the_list_changes_and_are_cancelled_without_javascript(
+    browser: Browser, stack: Stack, key: str, tab: Tab, story: Story, database: Database
+) -> None:
+    tab.open("/console/executions?endpoint=send-mail&status=QUEUED")
+    box = tab.page.get_by_role("checkbox", name=f"Choose execution {story.waiting[0]}")
+    box.focus()
+    tab.page.keyboard.press("Space")
+    with tab.page.expect_response("**?*region=list*"):
+        tab.page.evaluate("htmx.trigger(document.querySelector('#region-list'), 'refresh')")
+    expect(box).to_be_checked()
+    expect(box).to_be_focused()
+    with tab_of(browser, stack.url, java_script_enabled=False, viewport=PHONE) as plain:
+        plain.sign_in(key)
+        plain.open("/console/executions?endpoint=send-mail&status=QUEUED")
+        for each in story.waiting[:2]:
+            plain.page.get_by_role("checkbox", name=f"Choose execution {each}").check()
+        plain.page.get_by_role("button", name="Cancel…").click()
+        plain.page.get_by_role("button", name="Cancel 2").click()
+        expect(plain.page.get_by_role("status").first).to_contain_text("has begun")
+        expect(plain.page.locator("tr", has_text="cancelled")).to_contain_text("2 chosen")

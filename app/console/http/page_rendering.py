@@ -15,7 +15,7 @@ from app.console.access import csrf, permission
 from app.console.http import actions, static_files, viewer_zone
 from app.console.http.request_values import once_a_request
 from app.console.http.response_headers import nonce
-from app.console.views import delivery_totals, places, reach, status_words, typed_count, words
+from app.console.views import delivery_totals, filter_words, places, reach, status_words, typed_count, words
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -33,6 +33,7 @@ def environment() -> Environment:
     found.globals.update(
         action_address=actions.address,
         csrf=csrf.token,
+        filter_words=filter_words.filter_words,
         full_instant=words.full_instant,
         here=here,
         hx=hx,

@@ -3,6 +3,7 @@
 from app.console.http.console_page import ConsolePage
 from app.console.pages import (
     activity_page,
+    archive_page,
     bulk_page,
     catalogue_page,
     endpoint_editor_page,
@@ -55,6 +56,7 @@ PAGES: tuple[ConsolePage, ...] = (
     letters_page.page,
     letter_page.page,
     redrive_page.page,
+    archive_page.page,
     endpoints_page.page,
     endpoint_page.page,
     endpoint_page.edit_page,

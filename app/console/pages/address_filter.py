@@ -11,6 +11,9 @@ from marshmallow import Schema, ValidationError
 from app.kernel.formats import duration_ms, marshmallow_faults
 
 SINCE = "since"
+CHOSEN = ("execution_id", "letter_id")
+"""Filters by ids, which a form of ticked boxes repeats."""
+IS_CHOICE = "chosen"  # field of such a form: without a ticked box it must not stand for all rows
 LONGEST = timedelta(days=3660)
 
 
@@ -25,7 +28,10 @@ class AddressFilter:
 
 def read_filter(schema: Schema, names: Collection[str], begins: str, now: datetime) -> AddressFilter:
     """Read the filter of the current address; `begins` is the field that `since` sets."""
-    given = {name: text for name in (*names, SINCE) if (text := request.args.get(name, "").strip())}
+    given = {name: text for name in (*names, SINCE) if (text := _text(name))}
+    if IS_CHOICE in request.args and not given.keys() & {*CHOSEN}:
+        chosen = next(name for name in CHOSEN if name in names)
+        return AddressFilter({chosen: ""}, {}, {chosen: "Tick at least one row of the list."})
     try:
         values: dict[str, Any] = schema.load({name: text for name, text in given.items() if name != SINCE})
     except ValidationError as error:
@@ -36,6 +42,12 @@ def read_filter(schema: Schema, names: Collection[str], begins: str, now: dateti
     if after is None:
         return AddressFilter(given, {}, {SINCE: "Must be a duration, such as 2h or 7d."})
     return AddressFilter(given, values | {begins: after})
+
+
+def _text(name: str) -> str:
+    if name in CHOSEN:
+        return ",".join(filter(None, map(str.strip, request.args.getlist(name))))
+    return request.args.get(name, "").strip()
 
 
 def beginning(since: str, now: datetime) -> datetime | None:

@@ -78,6 +78,8 @@ def _fitting(verb: BulkAction, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the filter with the states that the action can change."""
     states = [each for each in str(wanted.pop("status", "")).split(",") if each]
     fitting = [each for each in states if each in AFFECTS[verb]]
+    if verb is BulkAction.RETRY and "execution_id" in wanted:
+        fitting = fitting or [*AFFECTS[verb]]  # a ticked CANCELLED execution is meant
     return wanted | ({"status": ",".join(fitting)} if fitting else {})
 
 

@@ -10,6 +10,7 @@ from app.queue.reading.execution_filter import ExecutionFilter
 from app.web.executions.execution_schemas import ExecutionQuery
 
 NAMES = (
+    "execution_id",
     *("status", "endpoint", "error_type", "labels", "name", "idempotency_key", "idempotency_key_prefix", "job_id"),
     *("queue", "limit_key", "worker_id", "uncertain", "late_over", "created_after", "created_before"),
     *("scheduled_after", "scheduled_before"),

@@ -8,6 +8,7 @@ from typing import Any
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import to
+from app.console.views.filter_words import filter_words
 from app.features.bulk_jobs.store import BULK_OPERATIONS, OF_SCHEDULES
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.db.paging import PageRequest
@@ -67,7 +68,7 @@ def _page_of(action: BulkAction | None) -> str:
 
 
 def _words_of(wanted: Mapping[str, Any]) -> list[str]:
-    return [f"{name.replace('_', ' ')} {_text(value)}" for name, value in wanted.items()]
+    return [filter_words(name, _text(value)) for name, value in wanted.items()]
 
 
 def _address_of(wanted: Mapping[str, Any]) -> dict[str, str]:

@@ -114,6 +114,7 @@ def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, be
         error_type=wanted.error_type,
         labels=wanted.labels,
         group=wanted.group,
+        letter_ids=wanted.letter_ids,
         failed_after=wanted.failed_after,
         failed_before=_earlier(wanted.failed_before, began_at),
     )

@@ -15,13 +15,14 @@ from app.features.bulk_jobs.store import (
     BulkFilter,
     Parameters,
 )
-from app.features.dead_letters.api import MAX_NOTE, group_field
+from app.features.dead_letters.api import MAX_NOTE, group_field, letter_ids_field
 from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.executions.filter_fields import (
     Statuses,
     error_type_field,
+    execution_ids_field,
     key_field,
     key_prefix_field,
     late_over_field,
@@ -51,7 +52,8 @@ _ONLY_FOR = {
 class WantedExecutionsSchema(Body):
     """Filter of executions created before the operation began.
 
-    For `archive`: filter of open dead letters by `endpoint`, `labels`, `error_type`, `failed_after`, `failed_before`.
+    For `archive`: filter of open dead letters by `letter_id`, `group`, `endpoint`, `labels`, `error_type`,
+    `failed_after`, `failed_before`.
     For `pause` and `resume`: filter of CRON and INTERVAL jobs by `job_id`, `endpoint`, `queue`, `name`, `labels`,
     `created_after`, `created_before`.
     """
@@ -61,6 +63,7 @@ class WantedExecutionsSchema(Body):
         "all waiting states, with `if_running` also RUNNING",
         allow_none=True,
     )
+    execution_ids = execution_ids_field()
     endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
     queue = queue_field(metadata={"example": "bulk"})
     limit_key = limit_key_field()
@@ -78,6 +81,7 @@ class WantedExecutionsSchema(Body):
     scheduled_after = Instant()
     scheduled_before = Instant()
     group = group_field()
+    letter_ids = letter_ids_field()
     failed_after = Instant(metadata={"description": "only for `archive`"})
     failed_before = Instant(metadata={"description": "only for `archive`"})
 

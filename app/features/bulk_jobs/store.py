@@ -1,6 +1,6 @@
 """Store of bulk operations; app.features.bulk_jobs.operation_job runs them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -27,9 +27,10 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
 }
 """States of executions that an action applies to."""
 
-OF_LETTERS = frozenset({"group", "failed_after", "failed_before"})
+OF_LETTERS = frozenset({"letter_id", "group", "failed_after", "failed_before"})
 FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels", "error_type"}
 """Filters of `archive`; no other action has the filters in `OF_LETTERS`."""
+_OF_IDS = {"execution_ids": "execution_id", "letter_ids": "letter_id"}
 OF_SCHEDULES = {BulkAction.PAUSE: JobStatus.ACTIVE, BulkAction.RESUME: JobStatus.PAUSED}
 """Actions on repeating jobs, and the state of the jobs that they apply to."""
 FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels", "created_after", "created_before"})
@@ -39,9 +40,10 @@ FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels
 class BulkFilter(ExecutionFilter):
     """Filter of a bulk operation as requested; no statuses stand for the default statuses.
 
-    `archive` alone has a group and times of failures: they filter dead letters.
+    `archive` alone has ids of letters, a group and times of failures: they filter dead letters.
     """
 
+    letter_ids: Collection[str] | None = None
     group: str | None = None
     failed_after: datetime | None = None
     failed_before: datetime | None = None
@@ -58,6 +60,9 @@ class BulkFilter(ExecutionFilter):
         statuses, late_ms = values.pop("statuses"), values.pop("late_over_ms", None)
         if statuses:
             values["status"] = ",".join(statuses)
+        for name, stored in _OF_IDS.items():
+            if name in values:
+                values[stored] = ",".join(values.pop(name))
         return values if late_ms is None else values | {"late_over": show_duration(late_ms)}
 
     @classmethod
@@ -65,8 +70,11 @@ class BulkFilter(ExecutionFilter):
         """Return the filter of a stored bulk operation."""
         values = loaded_filter(stored)
         statuses, late_over = values.pop("status", None), values.pop("late_over", None)
+        executions, letters = (values.pop(name, None) for name in _OF_IDS.values())
         return cls(
             **values,
+            execution_ids=executions and tuple(executions.split(",")),
+            letter_ids=letters and tuple(letters.split(",")),
             statuses=tuple(map(ExecutionStatus, statuses.split(","))) if statuses else (),
             late_over_ms=late_over and duration_ms(late_over),
         )

@@ -23,6 +23,7 @@ from app.queue.reading import execution_queries
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema
 from app.web.http import request_log
 from app.web.http.conditions import actor
+from app.web.http.ids_field import ChosenIds
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Instant, Name, QueryInstant
 from app.web.http.request_log import note_ids
@@ -52,6 +53,10 @@ def group_field() -> fields.String:
     described = "`group` of `GET /dead-letters/groups`"
     shape = {"description": described, "example": "8f14e45fceea167a"}
     return fields.String(validate=validate.Regexp("^[0-9a-f]{16}$"), metadata=shape)
+
+
+def letter_ids_field() -> ChosenIds:
+    return ChosenIds("letter_id", "these dead letters")
 
 
 class DeadLetterSchema(Schema):
@@ -121,6 +126,7 @@ class DeadLetterQuery(LetterQuery, PageQuery):
     """Filters of the list."""
 
     group = group_field()
+    letter_ids = letter_ids_field()
 
 
 class RedriveSchema(Body):

@@ -1,7 +1,7 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -39,8 +39,16 @@ class LetterFilter:
     error_type: str | None = None
     labels: Mapping[str, str] | None = None
     group: str | None = None
+    letter_ids: Collection[str] | None = None
     failed_after: datetime | None = None
     failed_before: datetime | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Return the conditions by the names that a request has for them, without the state."""
+        values = {name: value for name, value in asdict(self).items() if name != "state" and value is not None}
+        letters = values.pop("letter_ids", None)
+        return values if letters is None else values | {"letter_id": ",".join(letters)}
 
     def part(self, after: Position | None) -> Part:
         """Return the part of the list behind a position."""
@@ -74,6 +82,10 @@ def page_of_letters(
     database: Database, wanted: LetterFilter, request: PageRequest, read: ChunkedRead = QUICK
 ) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
+    if wanted.letter_ids is not None:
+        older = [each for each in _chosen(database, wanted) if request.after is None or each.position < request.after]
+        shown = older[::-1][: request.limit]
+        return Page(shown, shown[-1].position if len(shown) < len(older) else None)
     rows, after = read.page(
         database,
         wanted.index(),
@@ -90,6 +102,9 @@ def next_letters(
     database: Database, wanted: LetterFilter, after: Position, limit: int
 ) -> list[FilteredRow[DeadLetter]]:
     """Read the next letters of the filter's index, oldest first, with None for letters that do not match."""
+    if wanted.letter_ids is not None:
+        chosen = [each for each in _chosen(database, wanted) if after < each.position]
+        return [FilteredRow(each.position, each) for each in chosen[:limit]]
     query = _next(wanted, after, *_D).limit(limit)
     letters = [
         (DeadLetter.from_row(row), row.is_wanted and wanted.has(row)) for row in chunked_scan.in_order(database, query)
@@ -98,8 +113,20 @@ def next_letters(
 
 
 def count_letters(database: Database, wanted: LetterFilter, after: Position, limit: int) -> RowCount | None:
-    """Count the next letters of the filter's index; None for a group, which no column has."""
-    return None if wanted.group is not None else chunked_scan.count_rows(database, _next(wanted, after).limit(limit))
+    """Count the next letters of the filter's index; None for a group, which no column has, and for ids."""
+    is_counted = wanted.group is None and wanted.letter_ids is None
+    return None if not is_counted else chunked_scan.count_rows(database, _next(wanted, after).limit(limit))
+
+
+def _chosen(database: Database, wanted: LetterFilter) -> list[DeadLetter]:
+    """Read the letters chosen by their ids that match the rest of the filter, oldest first: few, so by key."""
+    given = [_D.letter_id.in_(wanted.letter_ids or ()), *wanted.index().where, *wanted.conditions()]
+    given += [column == value for column, value in wanted.index().leading.items()]
+    rows = [row for row in database.fetch(select(*_D).where(*given)) if wanted.has(row)]
+    letters = readable(DeadLetter.from_row, rows, lambda row: f"dead letter {row.letter_id}")
+    part = wanted.part(None)
+    found = [each for each in letters if part.end <= each.position < part.start]
+    return sorted(found, key=lambda letter: letter.position)
 
 
 def _next(wanted: LetterFilter, after: Position, *columns: ColumnElement[Any]) -> Select[Any]:

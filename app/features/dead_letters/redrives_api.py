@@ -7,7 +7,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from app.catalog.endpoints import versions
 from app.features.dead_letters import redrives
-from app.features.dead_letters.api import DeadLetterSchema, group_field
+from app.features.dead_letters.api import DeadLetterSchema, group_field, letter_ids_field
 from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
 from app.features.dead_letters.trial import MAX_TRIAL
@@ -42,6 +42,7 @@ class WantedSchema(Body):
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
     labels = labels_field()
     group = group_field()
+    letter_ids = letter_ids_field()
     failed_after = Instant()
     failed_before = Instant()
 

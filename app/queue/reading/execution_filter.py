@@ -46,6 +46,7 @@ class ExecutionFilter:
     """
 
     statuses: Collection[ExecutionStatus] = ()
+    execution_ids: Collection[str] | None = None
     endpoint: str | None = None
     job_id: str | None = None
     queue: str | None = None

@@ -28,6 +28,7 @@ from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex, RowCount
 from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
 from app.queue.executions.execution_model import Execution
+from app.queue.reading.chosen_executions import chosen_positions, page_of_chosen
 from app.queue.reading.execution_filter import ExecutionFilter, job_of_key, matching
 from app.queue.reading.execution_queries import executions_query, find_executions
 from schema import tables
@@ -50,6 +51,8 @@ def page_of_executions(
 
     A page with a filter that no index has may be short before the end.
     """
+    if wanted.execution_ids is not None:
+        return page_of_chosen(database, wanted, request)
     if wanted.endpoint is not None and wanted.idempotency_key is not None and wanted.job_id is None:
         job_id = job_of_key(database, wanted.endpoint, wanted.idempotency_key)
         if job_id is None:
@@ -154,14 +157,17 @@ def next_selected(
 
     Each status is read by its index. Its rows are checked for the other conditions.
     """
+    if wanted.execution_ids is not None:
+        chosen = [each for each in chosen_positions(database, wanted) if after < each]
+        return [(each, True) for each in chosen[:limit]]
     rows = chunked_scan.in_order(database, _selected(wanted, after, limit))
     positions = [Position(row.created_at, row.execution_id) for row in rows]
     return list(zip(positions, matching(database, wanted, rows), strict=True))
 
 
 def count_selected(database: Database, wanted: ExecutionFilter, after: Position, limit: int) -> RowCount | None:
-    """Count the next executions behind a position; None if their jobs show whether they match."""
-    if wanted.conditions_of_jobs():
+    """Count the next executions behind a position; None if only the rows, or their jobs, show whether they match."""
+    if wanted.conditions_of_jobs() or wanted.execution_ids is not None:
         return None
     return chunked_scan.count_rows(database, _selected(wanted, after, limit))
 

@@ -7,6 +7,7 @@ from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.filter_fields import (
     Statuses,
     error_type_field,
+    execution_ids_field,
     key_field,
     key_prefix_field,
     late_over_field,
@@ -203,6 +204,7 @@ class ExecutionOfJobQuery(PageQuery):
 
 
 class ExecutionQuery(ExecutionOfJobQuery):
+    execution_ids = execution_ids_field()
     job_id = fields.String(validate=validate.Length(1, 128))
     name = name_field()
     labels = LabelSelector()

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+from app.web.http.ids_field import ChosenIds
 from app.web.http.request_fields import Delay
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY
 from schema.states import ExecutionStatus
@@ -34,6 +35,10 @@ class Statuses(fields.Field[tuple[ExecutionStatus, ...]]):
             return tuple(dict.fromkeys(map(ExecutionStatus, str(value).split(","))))
         except ValueError:
             raise ValidationError(f"Must be one of: {', '.join(_STATES)}; or several, separated by commas.") from None
+
+
+def execution_ids_field() -> ChosenIds:
+    return ChosenIds("execution_id", "these executions")
 
 
 def limit_key_field() -> fields.String:

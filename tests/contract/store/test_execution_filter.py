@@ -83,6 +83,17 @@ def conditions(database: Database) -> list[tuple[ExecutionFilter, set[str]]]:
     ]
 
 
+def chosen_conditions(known: dict[str, str]) -> list[tuple[ExecutionFilter, set[str]]]:
+    some = ExecutionFilter(execution_ids=[known["plain"], known["refused"], known["other"], "exec_nobody"])
+    return [
+        (some, {"plain", "refused", "other"}),
+        (replace(some, statuses=[ExecutionStatus.FAILED]), {"refused"}),
+        (replace(some, endpoint="other"), {"other"}),
+        (replace(some, error_type="HTTP_ERROR"), {"refused"}),
+        (replace(some, name="report"), set()),
+    ]
+
+
 def listed(database: Database, wanted: ExecutionFilter) -> set[str]:
     page = page_of_executions(database, wanted, PageRequest(50), seconds=HUNG_SECONDS)
     assert page.next is None
@@ -103,6 +114,10 @@ def test_list_and_selection_find_the_same_executions_by_each_condition(
         assert listed(database, wanted) == ids, wanted
         assert selected(database, wanted) == ids, wanted
         tried |= {each.name for each in fields(wanted) if getattr(wanted, each.name) not in (None, ())}
+    for wanted, names in chosen_conditions(known):
+        ids = {known[name] for name in names}
+        assert listed(database, wanted) == selected(database, wanted) == ids, wanted
+        tried |= {"execution_ids"}
     job_id = rows.job_of(database, known["plain"]).job_id
     of_job = ExecutionFilter(job_id=job_id)
     assert listed(database, of_job) == selected(database, of_job) == {known["plain"]}
@@ -130,3 +145,28 @@ def test_scan_for_rare_executions_is_cut_and_continues_at_its_cursor(database: D
         request = replace(request, after=page.next)
     assert pages == 4
     assert [each.execution_id for each in page.items] == [rare]
+
+
+def test_chosen_executions_are_read_in_pages_in_the_order_of_their_list(database: Database) -> None:
+    ids = rows.add_executions(database, 5)
+    database.fetch(
+        text("UPDATE executions SET created_at = created_at - INTERVAL '1 hour' WHERE execution_id = :id"),
+        {"id": ids[3]},
+    )
+    wanted = ExecutionFilter(execution_ids=ids[1:])
+    whole = [each.execution_id for each in page_of_executions(database, ExecutionFilter(), PageRequest(9)).items]
+    whole.remove(ids[0])
+    found, request = list[str](), PageRequest(3)
+    while True:
+        page = page_of_executions(database, wanted, request)
+        found += [each.execution_id for each in page.items]
+        if page.next is None:
+            break
+        request = replace(request, after=page.next)
+    assert found == whole
+    upwards = next_selected(database, wanted, BEGINNING, 2)
+    upwards += next_selected(database, wanted, upwards[-1][0], 9)
+    assert [position.key for position, _ in upwards] == whole[::-1]
+    hour_ago = rows.database_now(database) - HOUR / 2
+    assert listed(database, replace(wanted, created_before=hour_ago)) == {ids[3]}
+    assert selected(database, replace(wanted, created_after=hour_ago)) == {*whole} - {ids[3]}

@@ -261,6 +261,20 @@ def test_archive_resolves_the_open_letters_of_its_filter_with_one_note(database:
     assert rows.statuses(database) == {"FAILED": 8}
 
 
+def test_chosen_executions_and_letters_alone_are_changed(database: Database) -> None:
+    first, between, last = rows.add_executions(database, 3)
+    assert run_operation(database, BulkAction.CANCEL, BulkFilter(execution_ids=(last, first)), at_once=1) == (2, 0)
+    assert [rows.execution(database, each).status for each in (first, between, last)] == [
+        "CANCELLED",
+        "QUEUED",
+        "CANCELLED",
+    ]
+    letters = [rows.add_letter(database) for _ in range(3)]
+    chosen = BulkFilter(letter_ids=tuple(letters[1:]))
+    assert run_operation(database, BulkAction.ARCHIVE, chosen, at_once=1, note="known") == (2, 0)
+    assert [letter_list.get_letter(database, each).resolution for each in letters] == [None, "ARCHIVED", "ARCHIVED"]
+
+
 def test_each_filter_matches_its_own_executions_only(database: Database) -> None:
     mine, other = rows.add_executions(database, 2, due_in=HOUR)
     job_id = rows.job_of(database, mine).job_id

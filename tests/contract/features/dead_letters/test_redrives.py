@@ -1,12 +1,13 @@
 """Redrives of several dead letters: each matching letter once, in order, at the rate."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event, text
 
-from app.features.dead_letters.letter_list import LetterFilter, next_letters, page_of_letters
+from app.features.dead_letters.letter_list import LetterFilter, LetterState, next_letters, page_of_letters
 from app.features.dead_letters.redrive import Replacement, redrive
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.db import Database
@@ -49,6 +50,20 @@ def test_redrive_runs_the_letters_of_its_filter_in_order_at_its_rate(database: D
     assert {tuple(row) for row in resolved} == {(None, None), ("REDRIVEN", "me")}
 
 
+def letters_by_execution(database: Database) -> dict[str, str]:
+    return {
+        each.execution_id: each.letter_id for each in page_of_letters(database, LetterFilter(), PageRequest()).items
+    }
+
+
+def test_redrive_of_chosen_letters_runs_them_alone(database: Database) -> None:
+    executions = add_letters(database, 3)
+    letters = letters_by_execution(database)
+    begin(database, LetterFilter(letter_ids=[letters[executions[2]], letters[executions[0]]]))
+    assert runner(database).run() == (2, 0)
+    assert [row.execution_id for row in database.fetch(EVENTS)] == executions[::2]
+
+
 def test_preview_counts_the_letters_behind_its_sample_as_a_read_of_all_letters_does(database: Database) -> None:
     add_letters(database, 15, labels={"team": "a"})
     add_letters(database, 15)
@@ -62,10 +77,16 @@ def test_preview_counts_the_letters_behind_its_sample_as_a_read_of_all_letters_d
 
 def test_redrive_and_list_select_the_same_letters(database: Database) -> None:
     first, between, last = add_letters(database, 3)
+    ids = letters_by_execution(database)
+    chosen = LetterFilter(letter_ids=[ids[last], ids[first], "letter_nobody"])
     after, before = (rows.execution(database, each).completed_at for each in (first, last))
     for wanted, expected in (
         (LetterFilter(failed_after=after, failed_before=before), [between]),
         (LetterFilter(labels={}), [first, between, last]),
+        (chosen, [first, last]),
+        (replace(chosen, failed_after=after), [last]),
+        (replace(chosen, error_type="RARE"), []),
+        (replace(chosen, state=LetterState.RESOLVED), []),
     ):
         shown = page_of_letters(database, wanted, PageRequest()).items
         assert [letter.execution_id for letter in reversed(shown)] == expected, wanted
