@@ -9,7 +9,8 @@ from app.console.access.permission import Permissions
 from app.console.http import actions, error_pages, response_headers, static_files
 from app.console.http.console_page import PAGES_OF
 from app.console.live import pulse
-from app.console.pages import PAGES, execution_export, sign_in_page, time_zone_page
+from app.console.pages import PAGES, sign_in_page, time_zone_page
+from app.console.pages.list_exports import EXPORTS
 from app.web.openapi.resource import Resource
 
 NAME = "console"
@@ -26,7 +27,8 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     static_files.register(blueprint)
     sign_in_page.register(blueprint, permissions)
     time_zone_page.register(blueprint, permissions)
-    execution_export.register(blueprint, permissions)
+    for export in EXPORTS:
+        export.register(blueprint, permissions)
     for page in PAGES:
         page.register(blueprint, permissions)
     actions.register(blueprint, permissions)

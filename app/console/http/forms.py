@@ -112,6 +112,11 @@ def query() -> Fields:
     return Fields(request.args)
 
 
+def given_values(names: Collection[str]) -> dict[str, str]:
+    """Return the filters of the address that have a value."""
+    return {name: text for name in names if (text := query().text(name))}
+
+
 def change() -> AuditedChange:
     """Return the change of the current action: its actor, and the ETag in its form as the condition."""
     tag = request.form.get(ETAG)

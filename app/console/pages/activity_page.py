@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query
+from app.console.http.forms import given_values, query
+from app.console.http.list_export import exports
 from app.console.http.list_pages import shown_page
 from app.console.views.event_lines import event_line
 from app.features.events import store as events_store
@@ -18,6 +19,7 @@ from app.queue.reading.horizon import horizon
 from app.web.services import services
 
 MAX_SHOWN = 100
+AUDIT_FILTERS = ("type", "action", "actor", "resource")
 MAX_PAGES = 4  # full pages of events that are read, for all windows together
 WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (0.02, 0.2, 2, 20, 200, 2_000, 20_000, 200_000))
 _ROUTINE = frozenset({EventKind.EXECUTION_SUCCEEDED, EventKind.JOB_CREATED, EventKind.JOB_ENDED})
@@ -84,20 +86,24 @@ def _all_between(
 @audit_page.region("entries", live="audit")
 def entries() -> Values:
     """Read a page of the audit log that matches the address."""
-    asked = query()
-    type_ = asked.choice("type", [each.value for each in ResourceType])
-    did = asked.choice("action", [each.value for each in AuditAction])
-    actor, resource = asked.text("actor"), asked.text("resource")
-    wanted = AuditFilter(
-        actor=actor or None,
-        action=AuditAction(did) if did else None,
-        resource_type=ResourceType(type_) if type_ else None,
-        resource=resource or None,
-    )
-    shown = {"type": type_, "action": did, "actor": actor, "resource": resource}
+    shown = {name: query().text(name) for name in AUDIT_FILTERS}
     return {
-        "found": shown_page(partial(audit.page, services().database, wanted), shown),
+        "found": shown_page(partial(audit.page, services().database, audit_filter()), shown),
+        "exports": exports("audit", given_values(AUDIT_FILTERS)),
         "types": [each.value for each in ResourceType],
         "actions": [each.value for each in AuditAction],
         **shown,
     }
+
+
+def audit_filter() -> AuditFilter:
+    """Return the filter of the address; raises InvalidRequestError."""
+    asked = query()
+    type_ = asked.choice("type", [each.value for each in ResourceType])
+    did = asked.choice("action", [each.value for each in AuditAction])
+    return AuditFilter(
+        actor=asked.text("actor") or None,
+        action=AuditAction(did) if did else None,
+        resource_type=ResourceType(type_) if type_ else None,
+        resource=asked.text("resource") or None,
+    )

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
+from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now, to
 from app.console.pages.execution_query import ExecutionQueryOfPage, filter_of_address
@@ -64,7 +65,7 @@ def list_() -> Values:
         "newer": _newer(found, until),
         "columns": columns(),
         "reason_of": reason_of,
-        "exports": {name: to("execution_export", format=name, **found.given) for name in ("csv", "ndjson")},
+        "exports": exports("executions", found.given),
         "bulk": {action: to("bulk", action=action, **found.given) for action in BulkAction if action != "archive"},
     }
 

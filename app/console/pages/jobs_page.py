@@ -1,7 +1,8 @@
 """Jobs: the list of a filter, newest first."""
 
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query
+from app.console.http.forms import given_values, query
+from app.console.http.list_export import exports
 from app.console.http.list_pages import AFTER, address_behind, position_after
 from app.console.http.page_rendering import here, to
 from app.console.pages.schedule_filter import schedule_filter
@@ -32,17 +33,19 @@ def show() -> Values:
 @page.region("list", live="jobs")
 def list_() -> Values:
     """Read a page of jobs."""
-    found = page_of_jobs(services().database, _wanted(), PageRequest(ROWS, position_after()))
+    found = page_of_jobs(services().database, wanted_jobs(), PageRequest(ROWS, position_after()))
     return {
         "jobs": [(job, _when(job)) for job in found.items],
         "older": address_behind(found.next),
         "newest": here(**{AFTER: ""}) if position_after() else "",
         "is_filtered": any(query().text(name) for name in FILTERS),
         "schedules": to("schedules"),
+        "exports": exports("jobs", given_values(FILTERS)),
     }
 
 
-def _wanted() -> JobFilter:
+def wanted_jobs() -> JobFilter:
+    """Return the filter of the address; raises InvalidRequestError."""
     fields, common = query(), schedule_filter(query())
     status = fields.choice("status", [each.value for each in JobStatus])
     trigger = fields.choice("trigger", [each.value for each in Trigger])

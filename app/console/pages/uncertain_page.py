@@ -1,12 +1,12 @@
 """Uncertain deliveries: sent attempts without an answer."""
 
 from collections import Counter
-from datetime import datetime
 
 from flask import request
 
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query
+from app.console.http.forms import given_values, query
+from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now
 from app.console.pages.address_filter import SINCE, beginning
@@ -15,6 +15,7 @@ from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncert
 from app.web.services import services
 
 ROWS = 100
+FILTERS = ("endpoint", "error_type", SINCE)
 
 page = ConsolePage("uncertain", "/uncertain", "Uncertain deliveries", reads="GET /attempts", under="executions")
 
@@ -26,18 +27,23 @@ def show() -> Values:
 
 @page.region("list", live="executions", pinned=True)
 def list_() -> Values:
-    after: datetime | None = beginning(query().text(SINCE), now()) if SINCE in query() else None
-    wanted = UncertainFilter(
-        endpoint=query().text("endpoint") or None,
-        error_type=query().text("error_type") or None,
-        created_after=after,
-        created_before=query().instant(UNTIL),
-    )
+    wanted = uncertain_filter()
     found = page_of_uncertain(services().database, wanted, PageRequest(ROWS, position_after()))
     return {
         "attempts": found.items,
         "by_endpoint": Counter(each.endpoint for each in found.items).most_common(),
         "older": address_behind(found.next),
-        "is_filtered": any(name in query() for name in ("endpoint", "error_type", SINCE)),
-        "is_bad": SINCE in query() and after is None,
+        "is_filtered": any(name in query() for name in FILTERS),
+        "is_bad": SINCE in query() and wanted.created_after is None,
+        "exports": exports("uncertain", given_values(FILTERS)),
     }
+
+
+def uncertain_filter() -> UncertainFilter:
+    """Return the filter of the address."""
+    return UncertainFilter(
+        endpoint=query().text("endpoint") or None,
+        error_type=query().text("error_type") or None,
+        created_after=beginning(query().text(SINCE), now()) if SINCE in query() else None,
+        created_before=query().instant(UNTIL),
+    )

@@ -1,21 +1,25 @@
-"""Export of executions: the rows of the filter of the list, bounded, and sent while they are read."""
+"""Exports of lists: the rows of the filter of the list, bounded, and sent while they are read."""
 
 import csv
 import json
 import logging
+import re
 
 import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.console.pages import execution_export
-from app.console.pages.execution_export import ROWS, running
+from app.console.http import list_export
+from app.console.http.list_export import ROWS, running
+from app.console.pages.list_exports import EXPORTS
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import TimedOutError
 from tests import rows
+from tests.console_story import Story
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
+from tests.integration.registered import register
 
 PATH = "/console/executions/export"
 MANY = ROWS + 5
@@ -35,6 +39,56 @@ def exported(visitor: Visitor, query: str) -> str:
     answer = visitor.browser.get(f"{PATH}?{query}")
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return answer.get_data(as_text=True)
+
+
+@pytest.fixture
+def filled(api: Api, database: Database) -> Visitor:
+    """Rows of each list at several endpoints."""
+    Story(database)
+    register(api, "mail")
+    register(api, "other")
+    (execution_id,) = rows.add_executions(database, endpoint="charge-card")
+    rows.add_letter(database, execution_id, message="=1+1")
+    return Visitor(api.app, Scope.ADMIN)
+
+
+LISTS = {
+    "letters": ("/dead-letters", "/dead-letters", "endpoint=charge-card"),
+    "jobs": ("/jobs", "/jobs", "endpoint=charge-card"),
+    "uncertain": ("/uncertain", "/attempts", "endpoint=charge-card"),
+    "audit": ("/activity/audit", "/audit", "resource=mail"),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_list_is_exported_with_its_filter_as_the_api_answers_it(filled: Visitor, api: Api, name: str) -> None:
+    path, of_api, filter_ = LISTS[name]
+    field, _, value = filter_.partition("=")
+    shown = filled.get(f"/console{path}?{filter_}")
+    (address,) = re.findall(r'href="([^"]+/export\?format=ndjson[^"]*)"', shown)
+    lines = filled.browser.get(address.replace("&amp;", "&")).get_data(as_text=True).splitlines()
+    wanted = {field: value, "limit": "200"} | ({"uncertain": "true"} if name == "uncertain" else {})
+    items = api.get(of_api, **wanted).json["items"]
+    assert [json.loads(line) for line in lines] == items
+    assert items
+    answer = filled.browser.get(f"/console{path}/export?{filter_}").get_data(as_text=True)
+    table = list(csv.DictReader(answer.splitlines()))
+    assert len(table) == len(items)
+    assert {*items[0]} - {*table[0]} <= {"input"}
+    assert [row[field] for row in table] == [value] * len(items)
+    assert "=1+1" not in [each for row in table for each in row.values()], "no formula"
+
+
+def test_exports_are_those_of_the_lists() -> None:
+    assert {each.name for each in EXPORTS} == {*LISTS, "executions"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["dead-letters/export?state=x", "jobs/export?status=x", "uncertain/export?since=x", "activity/audit/export?type=x"],
+)
+def test_filter_that_cannot_be_read_exports_nothing(filled: Visitor, path: str) -> None:
+    assert filled.browser.get(f"/console/{path}").status_code == 400
 
 
 def test_csv_has_each_execution_of_the_filter_once(visitor: Visitor, database: Database) -> None:
@@ -64,19 +118,19 @@ def test_list_leads_to_the_export_of_its_filter(visitor: Visitor) -> None:
 
 
 def test_export_ends_at_its_bound(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution_export, "MOST", ROWS + 1)
+    monkeypatch.setattr(list_export, "MOST", ROWS + 1)
     assert len(exported(visitor, "format=ndjson").splitlines()) == ROWS + 1
 
 
 def test_export_that_takes_too_long_is_cut_and_logged_with_its_filter(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(execution_export, "SECONDS", 0.0)
-    caplog.set_level(logging.INFO, execution_export.__name__)
+    monkeypatch.setattr(list_export, "SECONDS", 0.0)
+    caplog.set_level(logging.INFO, list_export.__name__)
     with pytest.raises(TimedOutError):
         exported(visitor, "endpoint=mail")
     (line,) = (line for line in caplog.messages if "its file is incomplete" in line)
-    assert "endpoint='mail'" in line
+    assert "endpoint=mail" in line
 
 
 def test_text_of_a_receiver_is_no_formula(visitor: Visitor, database: Database) -> None:
