@@ -62,7 +62,7 @@ class TypedJob:
             self._add("/".join(map(str, path)), message)
 
     def _add(self, place: str, message: str) -> None:
-        known = {*PLAIN, *WHOLE, "labels", "endpoint"}
+        known = {*PLAIN, *WHOLE, "labels", "callbacks", "endpoint"}
         top = place.partition("/")[0]
         # A fault of a missing property belongs to the field of that property.
         name = place if top == ROOT else top
@@ -90,7 +90,10 @@ def typed_job(texts: dict[str, str], schema: Mapping[str, Any] | None, *, trigge
         if text and name in fields_of(trigger):
             body[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
     if texts.get("labels", "").strip():
-        body["labels"] = _labels(texts["labels"], found.faults)
+        body["labels"] = _pairs("labels", texts, found.faults)
+    if texts.get("callbacks", "").strip():
+        endpoints = _pairs("callbacks", texts, found.faults)
+        body["callbacks"] = {event: endpoint or None for event, endpoint in endpoints.items()}
     if texts.get("fixed_delay") and trigger == "INTERVAL":
         body["fixed_delay"] = True
     for name in ("starts_at", "ends_at", "run_at"):
@@ -129,9 +132,9 @@ def texts_of_input(schema: Mapping[str, Any] | None, value: Any) -> dict[str, st
     return shown if shown is not None else {"as": "json"} | (texts_of(None, value) or {})
 
 
-def labels_text(labels: Mapping[str, str]) -> str:
-    """Write labels as they are typed."""
-    return ", ".join(f"{name}={value}" for name, value in labels.items())
+def pairs_text(pairs: Mapping[str, str | None]) -> str:
+    """Write labels or callbacks as they are typed; an event without a callback has no value."""
+    return ", ".join(f"{name}={value or ''}" for name, value in pairs.items())
 
 
 def shown_form(typed: TypedJob) -> Values:
@@ -158,10 +161,10 @@ def input_faults(endpoint: str, typed: TypedJob) -> None:
         typed.add_faults(error)
 
 
-def _labels(text: str, faults: dict[str, str]) -> dict[str, str]:
-    pairs = [each.strip().partition("=") for each in text.split(",") if each.strip()]
+def _pairs(name: str, texts: Mapping[str, str], faults: dict[str, str]) -> dict[str, str]:
+    pairs = [each.strip().partition("=") for each in texts[name].split(",") if each.strip()]
     if not all(sign for _, sign, _ in pairs):
-        faults["labels"] = "Must be key=value pairs, separated by commas."
+        faults[name] = "Must be key=value pairs, separated by commas."
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

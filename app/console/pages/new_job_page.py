@@ -125,7 +125,8 @@ def _texts_like(job_id: str) -> dict[str, str]:
     shaped = JobSchema().dump(job)
     names = {*job_form.PLAIN, *job_form.WHOLE, "fixed_delay"} - {"idempotency_key", "starts_at"}
     texts = {name: str(shaped[name]) for name in names if shaped.get(name) is not None}
-    texts["labels"] = job_form.labels_text(job.labels)
+    texts["labels"] = job_form.pairs_text(job.labels)
+    texts["callbacks"] = job_form.pairs_text(job.callbacks or {})
     texts["endpoint"] = job.endpoint
     texts["when"] = next(when for when, trigger in WHEN.items() if trigger is job.trigger)
     return texts | job_form.texts_of_input(job_form.schema_of(job.endpoint), job.input)

@@ -92,7 +92,7 @@ def texts_of(job: Job, schema: Schema | None) -> dict[str, str]:
     assert table is not None  # noqa: S101 - `_editable`
     values: dict[str, Any] = {
         "name": job.name,
-        "labels": job_form.labels_text(job.labels),
+        "labels": job_form.pairs_text(job.labels),
         "queue": job.queue,
         "priority": job.priority,
         "cron": table.cron,

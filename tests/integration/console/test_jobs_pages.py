@@ -162,5 +162,20 @@ def test_new_job_like_another_has_its_values(api: Api, visitor: Visitor, orders:
     assert all(part in page for part in ('value="u_7"', 'value="5"', 'value="team=a"'))
 
 
+def test_new_job_like_another_keeps_its_callbacks(api: Api, visitor: Visitor, orders: str) -> None:
+    register(api, "alert")
+    callbacks = {"on_failure": "alert", "on_success": None}
+    wanted = {"user_id": "u_7", "amount": 5}
+    job_id = created(api, one_shot("x", endpoint="orders", input=wanted, callbacks=callbacks))["job_id"]
+    path, shown = f"/console/jobs/new?like={job_id}", "on_failure=alert, on_success="
+    assert f'value="{shown}"' in visitor.get(path)
+    form = visitor.form(path, NEW) | {"do": "create", "input/user_id": "u_7", "input/amount": "5"}
+    assert visitor.send(NEW, form | {"callbacks": shown}).status_code == 303
+    assert [job["callbacks"] for job in api.get("/jobs").json["items"]] == [callbacks] * 2
+    answer = visitor.send(NEW, form | visitor.form(path, NEW) | {"callbacks": "ended=alert"})
+    assert answer.status_code == 422
+    assert "Unknown field" in answer.get_data(as_text=True)
+
+
 def test_unknown_endpoint_is_a_fault(visitor: Visitor) -> None:
     assert "no endpoint named" in visitor.get("/console/jobs/new?endpoint=nobody")
