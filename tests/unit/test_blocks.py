@@ -35,6 +35,7 @@ BLOCKS = {
     "how-to/console.md": ["tests/integration/cli/test_console_link.py"],
     "how-to/docker.md": [PAGES] * 3,
     "how-to/extend.md": ["tests/integration/test_extend_page.py"] * 12,
+    "how-to/extend-actors.md": ["tests/acceptance/actors/test_extend_actors_page.py"] * 2,
     "how-to/kubernetes.md": [PAGES],
     "how-to/notifications.md": [STACK, "tests/unit/features/notifications/test_notifications_page.py"],
     "how-to/operations.md": [STACK],
