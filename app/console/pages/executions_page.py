@@ -9,6 +9,7 @@ from app.console.http.forms import query
 from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now, to
+from app.console.pages.execution_periods import CREATED, periods_of
 from app.console.pages.execution_query import ExecutionQueryOfPage, filter_of_address
 from app.console.views.reason_words import reason_of
 from app.kernel.db.paging import PageRequest
@@ -41,8 +42,14 @@ def show() -> Values:
         "states": [each.value for each in ExecutionStatus],
         "columns": columns(),
         "presets": PRESETS,
-        "has_more": bool(found.given.keys() - _FIRST),
+        "has_more": bool(found.given.keys() - _FIRST - {*CREATED}),
+        "created": [(name, found.given[name]) for name in CREATED if name in found.given],
     }
+
+
+@page.region("periods", reads="GET /stats/history", live="rollups")
+def periods() -> Values:
+    return periods_of(filter_of_address(now()))
 
 
 @page.region("list", live="executions", pinned=True)

@@ -1,7 +1,7 @@
 """History: deliveries of an endpoint or of all, and samples of a queue or of the fleet, in equal steps of time."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -157,22 +157,32 @@ def chosen_step(
 def read_history(
     database: Database, wanted: Range, marks: Marks, *, endpoint: str = ALL, queue: str = FLEET
 ) -> DeliveryHistory:
-    """Read the history of an endpoint and of a queue; an endpoint without a row in a counted slot delivered nothing."""
-    params = {"level": wanted.level, "since": wanted.since, "until": wanted.until, "endpoint": endpoint, "queue": queue}
+    """Read the history of an endpoint and of a queue."""
+    params = _params(wanted, endpoint)
+    gauges = _gauges(wanted, database.fetch(SAMPLES, params | {"queue": queue}))
+    counted = read_deliveries(database, wanted, endpoint=endpoint)
+    points = [replace(point, gauges=gauges.get(place)) for place, point in enumerate(counted)]
+    failures = database.fetch(FAILURES, params)
+    return DeliveryHistory(wanted, endpoint, queue, marks.reached.get(wanted.level), points, failures)
+
+
+def read_deliveries(database: Database, wanted: Range, *, endpoint: str = ALL) -> list[Point]:
+    """Read the points of an endpoint without gauges; without a row in a counted slot it delivered nothing."""
     counted = [0] * wanted.steps
     of_steps: list[list[Row[Any]]] = [[] for _ in counted]
-    for row in database.fetch(DELIVERIES, params):
+    for row in database.fetch(DELIVERIES, _params(wanted, endpoint)):
         place = wanted.place(row.slot)
         counted[place] += wanted.level * (row.endpoint == ALL)
         if row.endpoint == endpoint:
             of_steps[place].append(row)
-    gauges = _gauges(wanted, database.fetch(SAMPLES, params))
-    points = [
-        Point(wanted.at(place), seconds, DeliveryCounts.total(rows) if seconds else None, gauges.get(place))
+    return [
+        Point(wanted.at(place), seconds, DeliveryCounts.total(rows) if seconds else None, None)
         for place, (seconds, rows) in enumerate(zip(counted, of_steps, strict=True))
     ]
-    failures = database.fetch(FAILURES, params)
-    return DeliveryHistory(wanted, endpoint, queue, marks.reached.get(wanted.level), points, failures)
+
+
+def _params(wanted: Range, endpoint: str) -> dict[str, object]:
+    return {"level": wanted.level, "since": wanted.since, "until": wanted.until, "endpoint": endpoint}
 
 
 def read_last(database: Database, length: timedelta, step_s: int, *, endpoint: str = ALL) -> DeliveryHistory:

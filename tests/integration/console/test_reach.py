@@ -1,4 +1,4 @@
-"""Reach before a change: pages count what a pause, an edit, a cancellation or a closed breaker affects."""
+"""Reach before a change: counts of things that a pause, an edit, a cancellation or a closed breaker affects."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ def visitor(app: Flask, database: Database) -> Visitor:
 
 @pytest.fixture
 def schedule(api: Api, database: Database) -> str:
-    """A schedule with two executions that have not begun, and one that waits for a retry."""
+    """A schedule with two executions that have not begun, and an execution that waits for a retry."""
     register(api)
     job_id: str = created(api, cron(cron="0 2 * * *", name="nightly"))["job_id"]
     for _ in range(3):

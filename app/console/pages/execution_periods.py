@@ -1,0 +1,45 @@
+"""Periods of the list of executions: the deliveries of its time and endpoint, from the rollups."""
+
+from datetime import timedelta
+
+from app.console.http.console_page import Values
+from app.console.http.list_pages import UNTIL
+from app.console.http.page_rendering import here, now
+from app.console.pages.address_filter import SINCE
+from app.console.pages.execution_query import ExecutionQueryOfPage
+from app.console.views.period_bars import BAR_HEIGHT, PeriodBar, period_bars
+from app.features.rollups.delivery_history import ALL, Range, chosen_step, read_deliveries
+from app.features.rollups.text_chart import STEPS_OF_CHARTS
+from app.kernel.formats import rfc3339
+from app.web.services import services
+
+CREATED = ("created_after", "created_before")
+BARS = 36
+USUAL, LONGEST = timedelta(hours=24), timedelta(days=90)
+_COUNTED = {"endpoint", SINCE, *CREATED}  # filters by which the rollups count
+
+
+def periods_of(found: ExecutionQueryOfPage) -> Values:
+    """Return the bars of a filter by endpoint and time; none for other filters, and of a time without deliveries."""
+    if found.faults or found.given.keys() - _COUNTED:
+        return {"periods": []}
+    until = min(found.wanted.created_before or now(), now())
+    since = max(found.wanted.created_after or until - USUAL, now() - LONGEST)
+    if since >= until:
+        return {"periods": []}
+    step_s = chosen_step(until - since, now() - since, points=BARS, ladder=STEPS_OF_CHARTS)
+    wanted = Range.of(since, until, step_s, now())
+    points = read_deliveries(services().database, wanted, endpoint=found.wanted.endpoint or ALL)
+    bars = period_bars(points, timedelta(seconds=step_s))
+    return {
+        "periods": [(bar, _narrowed(bar)) for bar in bars],
+        "range": wanted,
+        "height": BAR_HEIGHT,
+        "most": max((bar.attempts for bar in bars), default=0),
+    }
+
+
+def _narrowed(bar: PeriodBar) -> str:
+    """Return the address of the list of executions that were created in a period."""
+    times = zip(CREATED, (rfc3339(bar.start), rfc3339(bar.end)), strict=True)
+    return here(**dict(times), **{SINCE: "", UNTIL: "", "after": ""})

@@ -1,0 +1,70 @@
+"""Periods of the list of executions: bars of deliveries, each a link that narrows the list."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from flask import Flask
+
+from app.features.rollups.rollup_slots import advance
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests import rows
+from tests.endings import Ending, begin_rollups, put_endings
+from tests.integration.console.visitor import Visitor
+
+PATH = "/console/executions"
+BAR = re.compile(r'<a id="period-\d+" href="([^"]+)" aria-label="([^"]+)"')
+
+
+@pytest.fixture
+def reader(app: Flask, database: Database) -> Visitor:
+    """A reader of three deliveries of two endpoints, in different minutes."""
+    at = begin_rollups(database, 9) + timedelta(minutes=1, seconds=5)
+    for name in ("charge", "mail"):
+        rows.add_endpoint(database, name)
+    put_endings(
+        database,
+        [
+            Ending("charge", at, "SUCCESS", late_ms=2, took_ms=20),
+            Ending("charge", at, "FAILED", "TIMEOUT", late_ms=2, took_ms=20),
+            Ending("mail", at + timedelta(minutes=4), "SUCCESS", late_ms=2, took_ms=20),
+        ],
+    )
+    list(advance(database, 200))
+    return Visitor(app, Scope.READ)
+
+
+def bars(reader: Visitor, query: str) -> list[tuple[str, str]]:
+    """Return the addresses and the words of the bars."""
+    page = reader.get(f"{PATH}?{query}")
+    assert "This part cannot be shown" not in page
+    return [(unescape(address), words.partition(": ")[2]) for address, words in BAR.findall(page)]
+
+
+def test_each_bar_narrows_the_list_to_its_time(reader: Visitor) -> None:
+    (first, words), (second, other) = bars(reader, "since=10m&columns=traffic")
+    assert (words, other) == ("2 deliveries, 1 failed for good", "1 delivery")
+    assert "columns=traffic" in first
+    assert "since" not in first
+    narrowed = reader.get(second)
+    assert "No execution matches this filter" in narrowed, "all were created just now"
+    assert len(re.findall(r'<input type="hidden" name="created_(?:after|before)"', narrowed)) == 2
+    ((_, kept),) = bars(reader, second.partition("?")[2])
+    assert kept == other
+
+
+def test_bars_are_those_of_the_endpoint(reader: Visitor) -> None:
+    assert [words for _, words in bars(reader, "since=10m&endpoint=mail")] == ["1 delivery"]
+    assert bars(reader, "since=10m&endpoint=nobody") == []
+
+
+@pytest.mark.parametrize("query", ["since=10m&status=FAILED", "labels=a%3Db", "created_after=x", "since=x"])
+def test_filters_by_which_nobody_counted_have_no_bars(reader: Visitor, query: str) -> None:
+    assert bars(reader, query) == []
+
+
+@pytest.mark.parametrize("query", ["created_after=2000-01-01T00:00:00Z", "created_after=2099-01-01T00:00:00Z", ""])
+def test_time_is_bounded(reader: Visitor, query: str) -> None:
+    assert len(bars(reader, query)) <= 2
