@@ -11,17 +11,13 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from schema import functions, lease, session
-from schema.schema_version import VERSIONS, current, head
+from schema.schema_version import VERSIONS, UnreleasedSchemaError, current, head
 from schema.url import database_url
 
 LEASE_SECONDS = 60
 WAIT_SECONDS = 180
 # A connection may wait for an index for an hour, and routers drop idle connections.
 _SOCKET_OPTIONS = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-
-
-class UnreleasedSchemaError(RuntimeError):
-    """The schema of the database comes from an unreleased version, which has no upgrade path."""
 
 
 def upgrade(

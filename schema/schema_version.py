@@ -11,6 +11,10 @@ _REVISION = text("SELECT version_num FROM alembic_version")
 _UNDEFINED_TABLE = "42P01"
 
 
+class UnreleasedSchemaError(RuntimeError):
+    """The schema of the database comes from an unreleased version, which has no upgrade path."""
+
+
 def head(folders: Sequence[Path] = (), *, versions: Path = VERSIONS) -> str:
     """Return the newest revision of this package and of further folders, by their file names: NUMBER_subject.py."""
     return max(file.stem.partition("_")[0] for folder in (versions, *folders) for file in folder.glob("[0-9]*_*.py"))

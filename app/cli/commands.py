@@ -22,7 +22,7 @@ from app.kernel.errors import TaskExecutorError
 from app.kernel.suggestions import did_you_mean
 from app.web.services import services
 from schema.lease import MigrationBusyError
-from schema.migrate import UnreleasedSchemaError
+from schema.schema_version import UnreleasedSchemaError
 
 # 2 is click's status for an invalid command line.
 FAILED, MEANINGLESS, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5

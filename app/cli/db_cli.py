@@ -4,7 +4,7 @@ from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_result, progress
 from app.kernel.db import Database, startup
 from app.web.services import services
-from schema import migrate, schema_version
+from schema import schema_version
 
 group = ServiceGroup("db", help="Schema of the database.")
 
@@ -13,6 +13,8 @@ group = ServiceGroup("db", help="Schema of the database.")
 @json_option
 def upgrade(as_json: bool) -> None:
     """Migrate the database to the newest schema, waiting until it is reachable. Safe to repeat."""
+    from schema import migrate  # noqa: PLC0415 - no other command needs Alembic
+
     settings, database = services().settings, services().database
     with progress("migrating"):
         startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)

@@ -14,7 +14,6 @@ from app.catalog import routing
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
-from app.catalog.json_schema import check_schema
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedRow
 from app.catalog.routing import Routing
 from app.cli.catalog_section import CatalogSection
@@ -137,11 +136,7 @@ def parsed(text: str, where: str) -> Document:
     except ValidationError as error:
         faults = [f"{pointer(_plain(path)) or '/'}: {fault}" for path, fault in marshmallow_faults(error.messages)]
         raise CommandError(f"{where} is not a valid document: {'; '.join(faults[:_MAX_FAULTS])}") from None
-    for name, schema in loaded["payload_specs"].items():
-        try:
-            check_schema(schema)
-        except TaskExecutorError as error:
-            raise CommandError(f"{where}: /payload_specs/{name}: {error.message}") from None
+    _check_schemas(loaded["payload_specs"], where)
     endpoints = {name: without_defaults(each) for name, each in value.get("endpoints", {}).items()}
     for each in endpoints.values():
         each.pop("name", None)  # an entry may repeat its name
@@ -152,6 +147,16 @@ def parsed(text: str, where: str) -> Document:
     }
     kinds = (loaded["payload_specs"], loaded["configs"], loaded["secrets"], endpoints)
     return Document(*kinds, value.get("routes"), added)
+
+
+def _check_schemas(schemas: Mapping[str, Any], where: str) -> None:
+    from app.catalog.json_schema import check_schema  # noqa: PLC0415 - 30 modules that few commands need
+
+    for name, schema in schemas.items():
+        try:
+            check_schema(schema)
+        except TaskExecutorError as error:
+            raise CommandError(f"{where}: /payload_specs/{name}: {error.message}") from None
 
 
 def _schema(sections: Iterable[CatalogSection]) -> type[Schema]:
