@@ -11,6 +11,7 @@ from app.cli import (
     endpoints_cli,
     executions_cli,
     jobs_cli,
+    openapi_cli,
     prune_cli,
     secrets_cli,
     verify_cli,
@@ -33,6 +34,6 @@ COMMANDS: Sequence[click.Command] = (
 def group_with(commands: Iterable[click.Command]) -> ApplicationGroup:
     """Return the group of the commands of the kernel and of features."""
     group = ApplicationGroup()
-    for command in (*COMMANDS, *commands):
+    for command in (*COMMANDS, openapi_cli.group, *commands):
         group.add_command(command)
     return group

@@ -114,7 +114,7 @@ def test_long_url_is_refused_at_once(schema: type[Schema], field: str, scheme: s
 
 
 def test_fields_with_several_checks_stop_at_the_first_fault() -> None:
-    importlib.import_module("app.web.application")  # imports the schemas of all resources
+    importlib.import_module("app.web.registration")  # imports the schemas of all resources
     fields_ = [
         field
         for schema in _subclasses(Schema)
