@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -121,7 +120,8 @@ class OurActors(ActorContender):
     def __init__(self, product: Ours, processes: Processes, records: Records) -> None:
         super().__init__("ours", processes, records, (product.stack.database_url, product.database_pid))
         self._product = product
-        self._sockets = tempfile.mkdtemp(prefix="te-")  # short: a path of a socket is
+        self._sockets = records.path.with_name("s")  # short: a path of a socket is
+        self._sockets.mkdir()
         self._env |= {
             "TASK_EXECUTOR_ACTORS": f"unix:{self._sockets}",
             "PYTHONPATH": str(environment.ROOT / "actor_kit"),
@@ -141,7 +141,7 @@ class OurActors(ActorContender):
         stack = self._product.stack
         number = sum(name.startswith("worker") for name in stack.names) + 1
         command = programs.worker(processes=1, threads=_THREADS)
-        worker = stack.launch(f"worker-{number}", command, TE_ACTORS_LISTEN=self._sockets)
+        worker = stack.launch(f"worker-{number}", command, TE_ACTORS_LISTEN=str(self._sockets))
         stack.wait_for_line(worker, "listening for processes with actors")
         return [worker, *super().start()]
 
