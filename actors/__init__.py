@@ -108,6 +108,8 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
 def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None":
     """Return the parts of the process for processes with actors; None if it listens to none."""
     if not settings.actors_listen:
+        if settings.actors_tls_addr:
+            raise SettingError("TE_ACTORS_TLS_ADDR needs TE_ACTORS_LISTEN, the directory of the Unix sockets")
         return None
     from actors.actor_service import actor_service  # noqa: PLC0415 - few workers need it
 

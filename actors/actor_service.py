@@ -3,10 +3,15 @@
 from functools import partial
 from pathlib import Path
 
+from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.peer import AllowedPeers
 from actors.dispatch.actor_link.server import ActorService
 from app.catalog.endpoints.actor_endpoints import register
-from app.kernel.config import Settings
+from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.config import SettingError, Settings
+from app.kernel.db import Database
+from app.kernel.errors import ForbiddenError
 from app.kernel.processes import actor_processes
 from app.queue.jobs.actor_schedules import ActorSchedules
 from app.queue.jobs.following_jobs import Placing
@@ -25,4 +30,25 @@ def actor_service(settings: Settings, process: WorkerProcess) -> ActorService:
         record=partial(actor_processes.write, process.database, process.worker_id),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
         allowed=AllowedPeers.of(settings.actors_allow),
+        tls=_tls_listener(settings, process.database),
     )
+
+
+def _tls_listener(settings: Settings, database: Database) -> TlsListener | None:
+    """Return the listener for processes on other machines; raises SettingError without a readable certificate."""
+    if not settings.actors_tls_addr:
+        return None
+    if not settings.actors_tls_cert or not settings.actors_tls_key:
+        raise SettingError("TE_ACTORS_TLS_ADDR needs TE_ACTORS_TLS_CERT and TE_ACTORS_TLS_KEY, files in PEM format")
+    host, _, port = settings.actors_tls_addr.rpartition(":")
+    context = certificate(Path(settings.actors_tls_cert), Path(settings.actors_tls_key))
+    return TlsListener(host.strip("[]"), int(port), context, partial(_key_id, KeyRing(database)))
+
+
+def _key_id(ring: KeyRing, presented: str) -> str:
+    """Return the id of a key that may run actors; raises UnauthorizedError, ForbiddenError or UnavailableError."""
+    # As in a flood of bad keys: a key without a row costs no look-up of its own.
+    key = ring.verify(presented, lambda: True)
+    if not key.allows(Scope.ACTORS_WORK):
+        raise ForbiddenError(f"The API key {key.name!r} lacks the scope {Scope.ACTORS_WORK.value!r}.")
+    return key.key_id

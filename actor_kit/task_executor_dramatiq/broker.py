@@ -34,9 +34,10 @@ class TaskExecutorBroker(Broker):
 
     Args:
         url: Target of sent messages: `postgresql://…` (by te_enqueue), or `http://…` of the API.
-        key: API key, if `url` is of the API.
-        worker: Source of received messages: `unix:` and the directory of the sockets of the workers on this host.
-            Default: the variable TASK_EXECUTOR_ACTORS, else unix:/run/task-executor/actors.
+        key: API key, if `url` is of the API or `worker` is on another machine.
+        worker: Source of received messages: `unix:` and the directory of the sockets of the workers on this host, or
+            `te-actors://HOST:PORT` of workers elsewhere; `?ca=FILE` names their authority. Default: the variable
+            TASK_EXECUTOR_ACTORS, else unix:/run/task-executor/actors.
         api: URL of the API and its key, to read results and to abort, if `url` is of a database whose tables this
             role cannot read.
         middleware: As of any broker; None for Dramatiq's own.
@@ -58,7 +59,7 @@ class TaskExecutorBroker(Broker):
         results: bool = True,
     ) -> None:
         self._links = Links(
-            worker or os.environ.get("TASK_EXECUTOR_ACTORS") or DEFAULT_WORKER, partial(described, self)
+            worker or os.environ.get("TASK_EXECUTOR_ACTORS") or DEFAULT_WORKER, partial(described, self), key
         )
         self._after = threading.local()  # `hand`: the message whose after_process_message runs on this thread
         self._transaction: ContextVar[Execute | None] = ContextVar("transaction", default=None)

@@ -16,6 +16,7 @@ from dramatiq.errors import BrokerConnectionError, DecodeError
 
 from task_executor_dramatiq.frames import PROTOCOL, FrameReader, MessageKey, encode, encode_outcome, key_of, named
 from task_executor_dramatiq.in_hand import MessageInHand
+from task_executor_dramatiq.tls_worker import SCHEME, TlsSocket, TlsWorker
 from task_executor_dramatiq.worker_sockets import WorkerSockets
 
 log = logging.getLogger("task_executor_dramatiq")
@@ -34,16 +35,17 @@ class Links:
     has taken it back.
     """
 
-    def __init__(self, address: str, actors: Callable[[], list[dict[str, Any]]]) -> None:
-        """Take a function that returns the actors of this process."""
-        self._sockets = WorkerSockets(address)
+    def __init__(self, address: str, actors: Callable[[], list[dict[str, Any]]], key: str | None = None) -> None:
+        """Take a function that returns the actors of this process, and the API key for a worker elsewhere."""
+        self._workers: TlsWorker | WorkerSockets
+        self._workers = TlsWorker(address, key) if address.startswith(SCHEME) else WorkerSockets(address)
         self.session_id = uuid.uuid4().hex
         self.threads = 1
         self.prefetch = 0  # as a user has set it; 0: by the number of threads
         self.endpoints: dict[str, str] = {}
         self.generation = 0
         self._actors = actors
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket | TlsSocket | None = None
         self._inboxes: dict[str, Inbox] = {}
         self._rooms: dict[str, int] = {}
         self._held: dict[MessageKey, MessageInHand] = {}
@@ -70,7 +72,7 @@ class Links:
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
         if not self._welcomed.wait(WELCOME_SECONDS):
-            raise BrokerConnectionError(f"the worker at {self._sockets.at} does not answer")
+            raise BrokerConnectionError(f"the worker at {self._workers.at} does not answer")
 
     def _begin_in_this_process(self) -> None:
         """Forget the connection of a parent process: a fork copies this object without its thread."""
@@ -130,7 +132,7 @@ class Links:
 
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
-        if self._sockets.avoided is not None and not self._held and self._socket is not None:
+        if self._workers.avoided is not None and not self._held and self._socket is not None:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _run(self) -> None:
@@ -146,7 +148,7 @@ class Links:
             time.sleep(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
 
-    def _read(self, connection: socket.socket | None) -> None:
+    def _read(self, connection: socket.socket | TlsSocket | None) -> None:
         reader = FrameReader()
         try:
             while connection is not None and (data := connection.recv(READ_BYTES)):
@@ -172,7 +174,7 @@ class Links:
 
     def _connect(self) -> None:
         """Connect to any worker; raises BrokerConnectionError."""
-        self._socket = self._sockets.connect()
+        self._socket = self._workers.connect()
         self.generation += 1
         self._write(self._hello())
         for name, places in self._rooms.items():
@@ -222,9 +224,9 @@ class Links:
                     "the outcome of execution %s, attempt %s, came too late and changes nothing", *key_of(frame)
                 )
             case "DRAIN":
-                log.info("the worker at %s stops", self._sockets.at)
+                log.info("the worker at %s stops", self._workers.at)
                 with self._lock:
-                    self._sockets.avoided = self._sockets.at
+                    self._workers.avoid()
                     self._leave_draining()
 
     def _stop(self, kind: str, message: MessageInHand | None) -> None:

@@ -39,6 +39,10 @@ class WorkerSockets:
             f"TE_ACTORS_LISTEN={self.address}, or give the broker the directory of its sockets, worker='unix:/…'"
         )
 
+    def avoid(self) -> None:
+        """Leave out the latest worker, which stops, at the next connection."""
+        self.avoided = self.at
+
     def _paths(self) -> list[Path]:
         """Return the sockets to try, the latest first; the socket of a stopping worker is left out."""
         if self.address.is_socket():

@@ -48,7 +48,7 @@ def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | No
     "--scopes",
     required=True,
     callback=_scopes,
-    help="one or more of admin, jobs:send, jobs:write, jobs:write:PATTERN, read",
+    help="one or more of actors:work, admin, jobs:send, jobs:write, jobs:write:PATTERN, read",
 )
 @click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
 @json_option

@@ -201,6 +201,9 @@ class Settings:
     egress_allow: tuple[str, ...] = _env("TE_EGRESS_ALLOW", (), _networks)
     egress_deny: tuple[str, ...] = _env("TE_EGRESS_DENY", (), _networks)
     actors_listen: str = _env("TE_ACTORS_LISTEN", "", _directory)
+    actors_tls_addr: str = _env("TE_ACTORS_TLS_ADDR", "", _address)
+    actors_tls_cert: str = _env("TE_ACTORS_TLS_CERT", "")
+    actors_tls_key: str = _env("TE_ACTORS_TLS_KEY", "")
     actors_allow: tuple[str, ...] = _env("TE_ACTORS_ALLOW", (), _users_and_groups)
     worker_metrics_addr: str = _env("TE_WORKER_METRICS_ADDR", "", _address)
 

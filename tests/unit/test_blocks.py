@@ -20,6 +20,7 @@ BLOCKS = {
         "starts a worker; tests/acceptance/actors starts it by the stack",
         *["tests/acceptance/actors/test_actors_page.py"] * 2,
     ],
+    "how-to/actors-elsewhere.md": ["tests/acceptance/actors/test_actors_by_tls.py"] * 3,
     "tutorial/first-job.md": ["starts the stack of the next blocks", STACK, STACK, STACK],
     "tutorial/django.md": [INSTALLS, *[STACK] * 9],
     "tutorial/receiving.md": [INSTALLS, RECEIVING, STACK, "tests/unit/catalog/test_check_spec.py", RECEIVING],

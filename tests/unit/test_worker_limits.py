@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.waiting import HUNG_SECONDS
 
 SETTINGS = {"TE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nowhere", "TE_WORKER_MAX_CONCURRENT": "200"}
@@ -71,3 +73,19 @@ def test_worker_with_a_too_low_hard_limit_does_not_start() -> None:
 
 def test_hanging_lookup_does_not_delay_the_exit_of_the_process() -> None:
     assert run(WITH_A_HANGING_LOOKUP).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "fix"),
+    [
+        ({"TE_ACTORS_LISTEN": ""}, "TE_ACTORS_TLS_ADDR needs TE_ACTORS_LISTEN"),
+        ({"TE_ACTORS_TLS_KEY": ""}, "TE_ACTORS_TLS_ADDR needs TE_ACTORS_TLS_CERT and TE_ACTORS_TLS_KEY"),
+        ({}, "TE_ACTORS_TLS_CERT, TE_ACTORS_TLS_KEY: cannot load /no/cert.pem with /no/key.pem"),
+    ],
+)
+def test_worker_without_a_certificate_does_not_listen_by_tls(settings: dict[str, str], fix: str) -> None:
+    files = {"TE_ACTORS_TLS_CERT": "/no/cert.pem", "TE_ACTORS_TLS_KEY": "/no/key.pem"}
+    given = {"TE_ACTORS_LISTEN": "/tmp/actors", "TE_ACTORS_TLS_ADDR": "127.0.0.1:7420"} | files | settings
+    done = run("import actors", **given)
+    assert done.returncode == 1
+    assert fix in done.stderr

@@ -18,6 +18,7 @@ class FrameKind(StrEnum):
     """FrameKind of a frame, its field `kind`."""
 
     # Sent by the process.
+    KEY = "KEY"  # key; the first frame by TLS
     HELLO = "HELLO"  # protocol, session, host, pid, threads, prefetch, actors; repeated after each new actor
     ROOM = "ROOM"  # queue, places
     STARTED = "STARTED"  # execution, attempt
@@ -67,6 +68,17 @@ class FrameReader:
             yield _decoded(bytes(buffer[begin + _LENGTH.size : end]))
             begin = end
         del buffer[:begin]
+
+
+def first_frame(data: bytes, max_bytes: int) -> tuple[Mapping[str, Any], bytes] | None:
+    """Return the first frame and the bytes behind it, or None if it is incomplete; raises FrameError."""
+    if len(data) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack_from(data)
+    if length > max_bytes:
+        raise FrameError(f"the first frame has {length} bytes; at most {max_bytes} are allowed")
+    end = _LENGTH.size + length
+    return None if len(data) < end else (_decoded(data[_LENGTH.size : end]), data[end:])
 
 
 def _decoded(body: bytes) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Peer: process, user and group behind the connection of a Unix socket, and the peers that may run actors."""
+"""Peer: process, user and group, or API key, behind a connection, and the peers that may run actors."""
 
 import asyncio
 import grp
@@ -17,11 +17,19 @@ ROOT = 0
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Credentials of a process when it connected; None where the system does not report them."""
+    """Credentials of a process when it connected; None where the system does not report them.
+
+    A connection from another machine has the id of its API key only.
+    """
 
     pid: int | None
     uid: int | None
     gid: int | None
+    key_id: str | None = None
+
+    def is_owner_like(self, other: "Peer") -> bool:
+        """Return whether another peer has the same user, or the same key."""
+        return (self.uid, self.key_id) == (other.uid, other.key_id)
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
@@ -58,7 +66,12 @@ class AllowedPeers:
         return bool(self.uids or self.gids)
 
     def may_run(self, peer: Peer) -> bool:
-        """Return whether a peer may run actors; the mode of the socket decides where there are no credentials."""
+        """Return whether a peer may run actors; the mode of the socket decides where there are no credentials.
+
+        The key of a peer has been verified.
+        """
+        if peer.key_id is not None:
+            return True
         if peer.uid is None:
             return not self.are_others
         return peer.uid in {ROOT, os.geteuid()} or peer.uid in self.uids or peer.gid in self.gids

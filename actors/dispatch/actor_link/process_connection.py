@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.peer import peer_of
+from actors.dispatch.actor_link.peer import Peer, peer_of
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
@@ -21,8 +21,10 @@ _OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameK
 class ProcessConnection(asyncio.Protocol):
     """One connection of a process."""
 
-    def __init__(self, server: "ActorServer") -> None:
+    def __init__(self, server: "ActorServer", peer: Peer | None = None) -> None:
+        """Take the peer of a verified key; the peer of a Unix socket has credentials."""
         self._server = server
+        self._peer = peer
         self._reader = FrameReader()
         self._session: Session | None = None
         self._transport: asyncio.Transport | None = None
@@ -30,7 +32,7 @@ class ProcessConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
-        peer = peer_of(transport)
+        self._peer = peer = self._peer or peer_of(transport)
         self._may_run = self._server.service.allowed.may_run(peer)
         if not self._may_run:
             log.warning("refusing process %s of user %s, group %s: it may not run actors", peer.pid, peer.uid, peer.gid)
@@ -77,7 +79,8 @@ class ProcessConnection(asyncio.Protocol):
         if self._session is not None and session_id_of(frame) != self._session.session_id:
             self._refuse("a connection belongs to one session: connect anew for another one")
             return
-        self._session = self._server.session_of(frame, cast("asyncio.Transport", self._transport))
+        transport, peer = cast("asyncio.Transport", self._transport), cast("Peer", self._peer)
+        self._session = self._server.session_of(frame, transport, peer)
         self._server.register(self._session)
 
     def _refuse(self, reason: str) -> None:

@@ -1,17 +1,19 @@
-"""Server of a worker process for the processes that run actors: a Unix socket of its own in a directory."""
+"""Server of a worker process for the processes that run actors: a Unix socket of its own, and a port with TLS."""
 
 import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, peer_of
+from actors.dispatch.actor_link.key_gate import KEY_SECONDS, KeyGate, TlsListener
+from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
 from actors.dispatch.actor_link.process_records import ProcessRecords
 from actors.dispatch.actor_link.process_session import Session
@@ -43,6 +45,8 @@ class ActorService:
     wake: Call
     """Lets the consumers claim: there are more places."""
     allowed: AllowedPeers = NO_OTHERS
+    tls: TlsListener | None = None
+    """For processes on other machines; None: the worker listens on the Unix socket only."""
 
 
 class ActorServer:
@@ -53,34 +57,56 @@ class ActorServer:
         self.sessions: dict[str, Session] = {}
         self.records = ProcessRecords(service.record, self.run)
         self._server: asyncio.AbstractServer | None = None
+        self._tls_server: asyncio.AbstractServer | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._path = service.directory / f"{service.worker_id}{SUFFIX}"
         self.is_draining = False
         self.freed = asyncio.Event()
 
     async def open(self) -> None:
-        """Listen; tries again while the socket cannot be created."""
-        loop, rest = asyncio.get_running_loop(), RETRY_SECONDS
-        is_shared = self.service.allowed.are_others
+        """Listen; tries again while a socket cannot be created."""
+        await self._open_at(str(self._path), self._open_socket)
+        if (tls := self.service.tls) is not None:
+            await self._open_at(f"{tls.host}:{tls.port}", partial(self._open_port, tls))
+
+    async def _open_at(self, place: str, listen: Callable[[], Awaitable[None]]) -> None:
+        rest = RETRY_SECONDS
         while True:
             try:
-                make_directory(self.service.directory, is_shared=is_shared)
-                remove_left_sockets(self.service.directory)
-                self._server = await loop.create_unix_server(
-                    lambda: ProcessConnection(self), path=str(self._path), backlog=MAX_UNACCEPTED
-                )
-                self._path.chmod(0o666 if is_shared else 0o600)
+                await listen()
                 break
             except OSError as error:
-                log.warning(
-                    "cannot listen for processes with actors at %s: %s; retrying in %.0f s", self._path, error, rest
-                )
+                log.warning("cannot listen for processes with actors at %s: %s; retrying in %.0f s", place, error, rest)
                 await asyncio.sleep(rest)
                 rest = min(2 * rest, MAX_RETRY_SECONDS)
-        log.info("listening for processes with actors at %s", self._path)
+        log.info("listening for processes with actors at %s", place)
+
+    async def _open_socket(self) -> None:
+        is_shared = self.service.allowed.are_others
+        make_directory(self.service.directory, is_shared=is_shared)
+        remove_left_sockets(self.service.directory)
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            lambda: ProcessConnection(self), path=str(self._path), backlog=MAX_UNACCEPTED
+        )
+        self._path.chmod(0o666 if is_shared else 0o600)
+
+    async def _open_port(self, tls: TlsListener) -> None:
+        self._tls_server = await asyncio.get_running_loop().create_server(
+            lambda: KeyGate(self, tls.verify),
+            tls.host or None,
+            tls.port,
+            ssl=tls.context,
+            ssl_handshake_timeout=KEY_SECONDS,
+            backlog=MAX_UNACCEPTED,
+            reuse_port=True,
+        )
+        if self.is_draining:
+            self._tls_server.close()
 
     async def close(self) -> None:
-        """Close the socket and all connections."""
+        """Close the sockets and all connections."""
+        if self._tls_server is not None:
+            self._tls_server.close()
         if self._server is not None:
             self._server.close()
             with contextlib.suppress(OSError):
@@ -92,6 +118,8 @@ class ActorServer:
     def drain(self) -> None:
         """Let processes look for another worker; their messages go on here."""
         self.is_draining = True
+        if self._tls_server is not None:  # its address may be the next worker's, too
+            self._tls_server.close()
         for session in self.sessions.values():
             session.drain()
             session.send(FrameKind.DRAIN)
@@ -102,14 +130,14 @@ class ActorServer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def session_of(self, hello: Mapping[str, Any], transport: asyncio.Transport) -> Session:
+    def session_of(self, hello: Mapping[str, Any], transport: asyncio.Transport, peer: Peer) -> Session:
         """Return the session of a HELLO, with its new connection; raises FrameError."""
-        session_id, peer = session_id_of(hello), peer_of(transport)
+        session_id = session_id_of(hello)
         session = self.sessions.get(session_id)
         if session is None:
             session = self.sessions[session_id] = Session(session_id, hello, peer)
-        elif session.peer.uid != peer.uid:
-            raise FrameError("the session belongs to another user: choose another id")
+        elif not session.peer.is_owner_like(peer):
+            raise FrameError("the session belongs to another user or key: choose another id")
         session.connect(transport)
         if self.is_draining:
             session.drain()

@@ -55,10 +55,11 @@ REVOKE = statement(
 class Scope(StrEnum):
     """A permission of a key; ADMIN includes all permissions.
 
-    JOBS_WRITE creates jobs for registered endpoints, JOBS_SEND jobs with a URL.
+    JOBS_WRITE creates jobs for registered endpoints, JOBS_SEND jobs with a URL. ACTORS_WORK runs actors.
     """
 
     ADMIN = "admin"
+    ACTORS_WORK = "actors:work"
     JOBS_WRITE = "jobs:write"
     JOBS_SEND = "jobs:send"
     READ = "read"

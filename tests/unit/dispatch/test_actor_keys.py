@@ -1,0 +1,256 @@
+"""Keys: processes on other machines, which connect by TLS and present an API key."""
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dramatiq.errors import BrokerConnectionError
+from task_executor_dramatiq.frames import FrameReader
+from task_executor_dramatiq.link import Links
+from task_executor_dramatiq.tls_worker import TlsSocket, TlsWorker
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.actor_link import key_gate
+from actors.dispatch.actor_link.frames import FrameKind, encode
+from actors.dispatch.actor_link.key_gate import TlsListener, certificate
+from actors.dispatch.actor_link.server import ActorServer, ActorService
+from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.dev.process.ports import free_port
+from app.kernel.errors import UnauthorizedError, UnavailableError
+from brokers.sharing.actor_places import ActorProcesses
+from tests.acceptance.tls import certify
+from tests.waiting import eventually
+
+HELLO = encode(FrameKind.HELLO, protocol=1, session="s", actors=[])
+MIB = 1024 * 1024
+
+
+@dataclass
+class Keys:
+    """Valid keys; each is its own id."""
+
+    valid: set[str] = field(default_factory=lambda: {"a", "b"})
+    is_away: bool = False
+    checks: int = 0
+
+    def verify(self, key: str) -> str:
+        self.checks += 1
+        if self.is_away:
+            raise UnavailableError("no database")
+        if key not in self.valid:
+            raise UnauthorizedError("The API key is not valid.")
+        return key
+
+
+@dataclass(frozen=True)
+class Place:
+    """Certificate and port of a worker."""
+
+    pem: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"te-actors://localhost:{self.port}?ca={self.pem}"
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context of a client that trusts the certificate."""
+        return ssl.create_default_context(cafile=self.pem)
+
+    def connect(self, key: str = "a") -> TlsSocket:
+        return TlsWorker(self.url, key).connect()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(certify(tmp_path / "worker.pem", "localhost"), free_port())
+
+
+@asynccontextmanager
+async def listening(place: Place, sockets: Path, keys: Keys) -> AsyncIterator[ActorServer]:
+    listener = TlsListener("127.0.0.1", place.port, certificate(place.pem, place.pem), keys.verify)
+    service = ActorService(
+        sockets, "w", ActorProcesses(), lambda _: RegisteredActors({}), lambda _: None, lambda: None, tls=listener
+    )
+    server = ActorServer(service)
+    await server.open()
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+def run(place: Place, sockets: Path, client: Callable[[ActorServer], Any], keys: Keys | None = None) -> Any:
+    """Run a client, which blocks, on a thread beside a server."""
+
+    async def main() -> Any:
+        async with listening(place, sockets, keys or Keys()) as server:
+            return await asyncio.to_thread(client, server)
+
+    return asyncio.run(main())
+
+
+def answer_to(connection: TlsSocket, *frames: bytes) -> dict[str, Any]:
+    """Send frames and return the first frame of the answer."""
+    connection.sendall(b"".join(frames))
+    return next(FrameReader().feed(connection.recv(65_536)))
+
+
+def is_closed(connection: TlsSocket) -> bool:
+    try:
+        while connection.recv(65_536):
+            pass
+    except OSError:
+        pass
+    return True
+
+
+def test_process_with_a_key_is_welcome(place: Place, sockets: Path) -> None:
+    def client(server: ActorServer) -> None:
+        links = Links(place.url, list, "a")
+        links.open()
+        (session,) = server.sessions.values()
+        assert session.peer.key_id == "a"
+        links.close()
+        eventually(lambda: not server.sessions)
+
+    run(place, sockets, client)
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        ([encode(FrameKind.KEY, key="stolen"), HELLO], "The API key is not valid."),
+        ([encode(FrameKind.KEY), HELLO], "The API key is not valid."),
+        ([HELLO], "the first frame is KEY"),
+        ([encode(FrameKind.KEY, key="a" * 2000)], "at most 1024 are allowed"),
+    ],
+)
+def test_connection_without_a_valid_key_is_refused(
+    place: Place, sockets: Path, frames: list[bytes], reason: str
+) -> None:
+    def client(server: ActorServer) -> None:
+        plain = socket.create_connection(("127.0.0.1", place.port))
+        with plain:
+            connection = TlsSocket(plain, place.context(), "localhost")
+            answer = answer_to(connection, *frames)
+            assert answer["kind"] == FrameKind.REFUSED
+            assert reason in answer["reason"]
+            assert is_closed(connection)
+        assert not server.sessions
+
+    run(place, sockets, client)
+
+
+def test_connection_without_a_key_is_closed_in_time(
+    place: Place, sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_gate, "KEY_SECONDS", 0.1)
+
+    def client(_: ActorServer) -> None:
+        with socket.create_connection(("127.0.0.1", place.port)) as plain:
+            assert is_closed(TlsSocket(plain, place.context(), "localhost"))
+
+    run(place, sockets, client)
+
+
+def test_revoked_key_ends_its_connections(place: Place, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_gate, "RECHECK_SECONDS", 0.01)
+    keys = Keys()
+
+    def client(_: ActorServer) -> None:
+        with closing(place.connect()) as connection:
+            assert answer_to(connection, HELLO)["kind"] == FrameKind.WELCOME
+            keys.is_away, seen = True, keys.checks
+            eventually(lambda: keys.checks > seen + 1)  # a database that does not answer ends no connection
+            keys.valid.clear()
+            keys.is_away = False
+            assert next(FrameReader().feed(connection.recv(65_536)))["kind"] == FrameKind.REFUSED
+            assert is_closed(connection)
+
+    run(place, sockets, client, keys)
+
+
+def test_session_of_another_key_cannot_be_taken_over(place: Place, sockets: Path) -> None:
+    def client(_: ActorServer) -> None:
+        with closing(place.connect("a")) as mine, closing(place.connect("b")) as other:
+            assert answer_to(mine, HELLO)["kind"] == FrameKind.WELCOME
+            answer = answer_to(other, HELLO)
+            assert answer["kind"] == FrameKind.REFUSED
+            assert "another user or key" in answer["reason"]
+
+    run(place, sockets, client)
+
+
+def test_stopping_worker_gives_its_address_up_and_keeps_its_connections(place: Place, sockets: Path) -> None:
+    async def main() -> None:
+        async with listening(place, sockets, Keys()) as server:
+            connection = await asyncio.to_thread(place.connect)
+            welcome = await asyncio.to_thread(answer_to, connection, HELLO)
+            assert welcome["kind"] == FrameKind.WELCOME
+            server.drain()
+            drained = next(FrameReader().feed(await asyncio.to_thread(connection.recv, 65_536)))
+            assert drained["kind"] == FrameKind.DRAIN
+            with pytest.raises(BrokerConnectionError, match="TE_ACTORS_TLS_ADDR"):
+                await asyncio.to_thread(place.connect)
+            async with listening(place, sockets, Keys()):
+                (await asyncio.to_thread(place.connect)).close()
+            connection.close()
+
+    asyncio.run(main())
+
+
+def test_worker_with_the_certificate_of_another_host_is_refused(place: Place, sockets: Path, tmp_path: Path) -> None:
+    other = Place(certify(tmp_path / "other.pem", "localhost"), place.port)
+
+    def client(_: ActorServer) -> None:
+        with pytest.raises(BrokerConnectionError, match="certificate verify failed"):
+            other.connect()
+
+    run(place, sockets, client)
+
+
+def test_one_thread_reads_while_another_writes(place: Place) -> None:
+    """The peer sends back all bytes, so both directions are full at once."""
+    context = certificate(place.pem, place.pem)
+    sent = bytes(range(256)) * (8 * MIB // 256)
+
+    async def main() -> bytes:
+        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(65_536):
+                writer.write(data)
+            writer.close()
+
+        async with await asyncio.start_server(echo, "127.0.0.1", place.port, ssl=context):
+            return await asyncio.to_thread(echoed)
+
+    def echoed() -> bytes:
+        with socket.create_connection(("127.0.0.1", place.port)) as plain:
+            connection = TlsSocket(plain, place.context(), "localhost")
+            writing = threading.Thread(target=connection.sendall, args=[sent])
+            writing.start()
+            got = bytearray()
+            while len(got) < len(sent) and (data := connection.recv(65_536)):
+                got += data
+            writing.join()
+        return bytes(got)
+
+    assert asyncio.run(main()) == sent
+
+
+@pytest.mark.parametrize("url", ["te-actors://", "te-actors://host/path", "te-actors://host?key=x"])
+def test_address_is_checked_before_a_connection(url: str) -> None:
+    with pytest.raises(ValueError, match="te-actors://HOST:PORT"):
+        TlsWorker(url, "a")
+
+
+def test_worker_elsewhere_needs_a_key() -> None:
+    with pytest.raises(ValueError, match="actors:work"):
+        Links("te-actors://host", list)
