@@ -35,7 +35,11 @@ class AuditEntrySchema(Schema):
         ResourceType, by_value=True, required=True, metadata={"example": ResourceType.CONFIG.value}
     )
     resource = fields.String(
-        required=True, metadata={"description": "name of the resource, or id of an API key", "example": "email-service"}
+        required=True,
+        metadata={
+            "description": "name of the resource, id of an API key, or role and pattern of a grant",
+            "example": "email-service",
+        },
     )
     before_hash = fields.String(required=True, allow_none=True, metadata=_HASH)
     after_hash = fields.String(required=True, allow_none=True, metadata=_HASH)

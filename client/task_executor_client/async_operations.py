@@ -206,7 +206,16 @@ class AsyncAudit(AsyncGroup):
         actor: str | None = None,
         action: Literal["create", "replace", "delete", "revoke", "flow", "drain"] | None = None,
         resource_type: Literal[
-            "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
+            "payload_spec",
+            "config",
+            "secret",
+            "endpoint",
+            "api_key",
+            "routes",
+            "queue",
+            "worker",
+            "notification_rule",
+            "grant",
         ]
         | None = None,
         resource: str | None = None,

@@ -1468,10 +1468,19 @@ class AuditEntry(TypedDict):
     """Name of the API key, or cli:USER."""
     action: Literal["create", "replace", "delete", "revoke", "flow", "drain"]
     resource_type: Literal[
-        "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
+        "payload_spec",
+        "config",
+        "secret",
+        "endpoint",
+        "api_key",
+        "routes",
+        "queue",
+        "worker",
+        "notification_rule",
+        "grant",
     ]
     resource: str
-    """Name of the resource, or id of an API key."""
+    """Name of the resource, id of an API key, or role and pattern of a grant."""
     before_hash: str | None
     """SHA-256 of the canonical JSON, for a secret of its ciphertext; `null` if it did not exist."""
     after_hash: str | None

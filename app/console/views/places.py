@@ -27,6 +27,7 @@ _PATHS = {
     "queue": "/console/processes#queue-{}",
     "worker": "/console/processes#{}",
     "api_key": "/console/keys#{}",
+    "grant": "/console/activity/audit",
 }
 
 

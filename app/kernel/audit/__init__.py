@@ -59,6 +59,7 @@ class ResourceType(StrEnum):
     QUEUE = "queue"
     WORKER = "worker"
     NOTIFICATION_RULE = "notification_rule"
+    GRANT = "grant"  # of te_enqueue
 
 
 @dataclass(frozen=True, slots=True)

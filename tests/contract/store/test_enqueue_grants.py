@@ -1,84 +1,24 @@
 """Grants of te_enqueue: a role creates jobs of the endpoints that te_grants names."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import Any
+from contextlib import closing
 
 import psycopg2
 import pytest
-from sqlalchemy import text
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 from task_executor_client.transaction import EnqueueError, enqueue, send
 
 from app.kernel.db import Database
 from app.kernel.name_patterns import matches
-from tests import rows
-from tests.enqueueing import adopt_settings
+from tests.enqueue_caller import ENDPOINTS, Caller, calling
 
 pytestmark = pytest.mark.postgresql_only
-
-PASSWORD = "secret of a test"
-ENDPOINTS = ("mail-now", "mail_now", "mailbox", "pay")
-
-
-class Caller:
-    """A role of the database that logs in, with EXECUTE on both functions, and its group."""
-
-    def __init__(self, database: Database, url: str) -> None:
-        self._database, self._url = database, make_url(url)
-        self.name = f"caller_{self._url.database}"[:60]
-        self.group = f"group_{self._url.database}"[:60]
-
-    def create(self) -> None:
-        self.run(f"CREATE ROLE {self.group}; CREATE ROLE {self.name} LOGIN PASSWORD '{PASSWORD}' IN ROLE {self.group}")
-        self.run(f"GRANT EXECUTE ON FUNCTION te_enqueue TO {self.name}")
-
-    def drop(self) -> None:
-        self.run(f"DROP OWNED BY {self.name}, {self.group}; DROP ROLE {self.name}; DROP ROLE {self.group}")
-
-    def run(self, statements: str) -> None:
-        self._database.fetch(text(f"DO $$ BEGIN {statements}; END $$"))
-
-    def grant(self, role: str, pattern: str) -> None:
-        insert = "INSERT INTO te_grants (role_name, pattern) VALUES (:role, :pattern) RETURNING pattern"
-        self._database.fetch(text(insert), {"role": role, "pattern": pattern})
-
-    @contextmanager
-    def connection(self) -> Iterator[Any]:
-        url = self._url.set(drivername="postgresql", username=self.name, password=PASSWORD)
-        with closing(psycopg2.connect(url.render_as_string(hide_password=False))) as connection:
-            connection.autocommit = True
-            yield connection
-
-    def inline_endpoint(self) -> str:
-        (row,) = self._database.fetch(text("SELECT name FROM endpoints WHERE name LIKE 'inline-%'"))
-        return str(row.name)
-
-    def reached(self) -> set[str]:
-        """Return the endpoints of which the role creates jobs."""
-        with self.connection() as connection:
-            return {name for name in ENDPOINTS if self._may(connection, name)}
-
-    def _may(self, connection: Any, endpoint: str) -> bool:
-        try:
-            enqueue(connection, endpoint)
-        except EnqueueError as error:
-            if error.code != "FORBIDDEN":
-                raise
-            return False
-        return True
 
 
 @pytest.fixture
 def caller(database: Database, database_url: str) -> Iterator[Caller]:
-    adopt_settings(database)
-    for name in ENDPOINTS:
-        rows.add_endpoint(database, name=name)
-    caller = Caller(database, database_url)
-    caller.create()
-    yield caller
-    caller.drop()
+    with calling(database, database_url) as caller:
+        yield caller
 
 
 def test_without_grants_every_endpoint_is_open(caller: Caller) -> None:
