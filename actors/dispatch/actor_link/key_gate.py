@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 KEY_SECONDS = 10.0  # for the handshake, and for the key after it
 RECHECK_SECONDS = 30.0  # a connection with a revoked key lasts for at most as long
 MAX_KEY_FRAME_BYTES = 1024
+# Connections without an accepted key, from the accept on. One more is closed at once; the kit tries again.
+MAX_WITHOUT_KEY = 512
 # A machine that is gone closes no connection; these probes find it as soon as a lease would run out.
 _PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 15_000}
 
@@ -38,6 +40,9 @@ class TlsListener:
     port: int
     context: ssl.SSLContext
     verify: Callable[[str], str]
+    key_seconds: float = KEY_SECONDS
+    recheck_seconds: float = RECHECK_SECONDS
+    most_without_key: int = MAX_WITHOUT_KEY
 
 
 def certificate(path: Path, key_path: Path) -> ssl.SSLContext:
@@ -55,16 +60,42 @@ def certificate(path: Path, key_path: Path) -> ssl.SSLContext:
 class KeyGate(asyncio.Protocol):
     """Protocol of a connection until its key is accepted; then `ProcessConnection` takes its place."""
 
-    def __init__(self, server: "ActorServer", verify: Callable[[str], str]) -> None:
+    def __init__(self, server: "ActorServer", tls: TlsListener, without_key: "set[KeyGate]") -> None:
+        """`without_key` are the gates of all connections without an accepted key."""
         self._server = server
-        self._verify = verify
+        self._tls = tls
+        self._without_key = without_key
         self._buffer = b""
         self._is_verifying = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake, unless too many connections have no key: a server with `ssl` does not bound them."""
         self._transport = cast("asyncio.Transport", transport)
+        if len(self._without_key) >= self._tls.most_without_key:
+            self._transport.abort()
+            return
+        self._without_key.add(self)
         _find_lost_machines(transport.get_extra_info("socket"))
-        self._timer = asyncio.get_running_loop().call_later(KEY_SECONDS, self._refuse, "no API key came in time")
+        self._transport.pause_reading()
+        self._server.run(self._shake_hands())
+
+    async def _shake_hands(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            encrypted = await loop.start_tls(
+                self._transport, self, self._tls.context, server_side=True, ssl_handshake_timeout=self._tls.key_seconds
+            )
+        except OSError as error:  # also of ssl, and of a handshake that takes too long
+            self._without_key.discard(self)
+            self._transport.abort()
+            log.debug("no handshake with a process: %s", error)
+            return
+        if encrypted is None or encrypted.is_closing():
+            self._without_key.discard(self)
+            return
+        self._transport = encrypted
+        self._timer = loop.call_later(self._tls.key_seconds, self._refuse, "no API key came in time")
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -86,18 +117,22 @@ class KeyGate(asyncio.Protocol):
         self._server.run(self._admit(str(frame.get("key"))))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._timer.cancel()
+        self._without_key.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def _admit(self, key: str) -> None:
         """Hand the connection over if the key may work actors, and close it once the key may not."""
         try:
-            key_id = await asyncio.to_thread(self._verify, key)
+            key_id = await asyncio.to_thread(self._tls.verify, key)
         except TaskExecutorError as error:
             self._refuse(error.message)
             return
         if self._transport.is_closing():
             return
-        self._timer.cancel()
+        self._without_key.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
         connection = ProcessConnection(self._server, Peer(None, None, None, key_id))
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
@@ -107,11 +142,11 @@ class KeyGate(asyncio.Protocol):
 
     async def _recheck(self, key: str) -> None:
         while True:
-            await asyncio.sleep(RECHECK_SECONDS)
+            await asyncio.sleep(self._tls.recheck_seconds)
             if self._transport.is_closing():
                 return
             try:
-                await asyncio.to_thread(self._verify, key)
+                await asyncio.to_thread(self._tls.verify, key)
             except UnavailableError:  # no answer is no refusal
                 continue
             except TaskExecutorError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.key_gate import KEY_SECONDS, KeyGate, TlsListener
+from actors.dispatch.actor_link.key_gate import KeyGate, TlsListener
 from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
 from actors.dispatch.actor_link.process_records import ProcessRecords
@@ -91,12 +91,11 @@ class ActorServer:
         self._path.chmod(0o666 if is_shared else 0o600)
 
     async def _open_port(self, tls: TlsListener) -> None:
+        without_key = set[KeyGate]()
         self._tls_server = await asyncio.get_running_loop().create_server(
-            lambda: KeyGate(self, tls.verify),
+            lambda: KeyGate(self, tls, without_key),
             tls.host or None,
             tls.port,
-            ssl=tls.context,
-            ssl_handshake_timeout=KEY_SECONDS,
             backlog=MAX_UNACCEPTED,
             reuse_port=True,
         )

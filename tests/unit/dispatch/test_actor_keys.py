@@ -17,7 +17,6 @@ from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.tls_worker import TlsSocket, TlsWorker
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.actor_link import key_gate
 from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.server import ActorServer, ActorService
@@ -74,8 +73,8 @@ def place(tmp_path: Path) -> Place:
 
 
 @asynccontextmanager
-async def listening(place: Place, sockets: Path, keys: Keys) -> AsyncIterator[ActorServer]:
-    listener = TlsListener("127.0.0.1", place.port, certificate(place.pem, place.pem), keys.verify)
+async def listening(place: Place, sockets: Path, keys: Keys, **bounds: Any) -> AsyncIterator[ActorServer]:
+    listener = TlsListener("127.0.0.1", place.port, certificate(place.pem, place.pem), keys.verify, **bounds)
     service = ActorService(
         sockets, "w", ActorProcesses(), lambda _: RegisteredActors({}), lambda _: None, lambda: None, tls=listener
     )
@@ -87,11 +86,13 @@ async def listening(place: Place, sockets: Path, keys: Keys) -> AsyncIterator[Ac
         await server.close()
 
 
-def run(place: Place, sockets: Path, client: Callable[[ActorServer], Any], keys: Keys | None = None) -> Any:
-    """Run a client, which blocks, on a thread beside a server."""
+def run(
+    place: Place, sockets: Path, client: Callable[[ActorServer], Any], keys: Keys | None = None, **bounds: Any
+) -> Any:
+    """Run a client, which blocks, on a thread beside a server; `bounds` are fields of TlsListener."""
 
     async def main() -> Any:
-        async with listening(place, sockets, keys or Keys()) as server:
+        async with listening(place, sockets, keys or Keys(), **bounds) as server:
             return await asyncio.to_thread(client, server)
 
     return asyncio.run(main())
@@ -149,20 +150,38 @@ def test_connection_without_a_valid_key_is_refused(
     run(place, sockets, client)
 
 
-def test_connection_without_a_key_is_closed_in_time(
-    place: Place, sockets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(key_gate, "KEY_SECONDS", 0.1)
-
+def test_connection_without_a_key_is_closed_in_time(place: Place, sockets: Path) -> None:
     def client(_: ActorServer) -> None:
         with socket.create_connection(("127.0.0.1", place.port)) as plain:
             assert is_closed(TlsSocket(plain, place.context(), "localhost"))
 
-    run(place, sockets, client)
+    run(place, sockets, client, key_seconds=0.1)
 
 
-def test_revoked_key_ends_its_connections(place: Place, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_gate, "RECHECK_SECONDS", 0.01)
+def test_connections_without_a_key_are_few(place: Place, sockets: Path) -> None:
+    """Also those that begin no handshake; each that ends or brings its key makes room for another."""
+
+    def client(_: ActorServer) -> None:
+        silent = [socket.create_connection(("127.0.0.1", place.port)) for _ in range(2)]
+        with silent[0], silent[1]:
+            with socket.create_connection(("127.0.0.1", place.port), timeout=10) as third:
+                assert third.recv(1) == b""
+            silent[0].close()
+            eventually(lambda: is_welcome(place))
+            assert is_welcome(place)
+
+    run(place, sockets, client, most_without_key=2)
+
+
+def is_welcome(place: Place) -> bool:
+    try:
+        with closing(place.connect()) as connection:
+            return answer_to(connection, HELLO)["kind"] == FrameKind.WELCOME
+    except (BrokerConnectionError, OSError):
+        return False
+
+
+def test_revoked_key_ends_its_connections(place: Place, sockets: Path) -> None:
     keys = Keys()
 
     def client(_: ActorServer) -> None:
@@ -175,7 +194,7 @@ def test_revoked_key_ends_its_connections(place: Place, sockets: Path, monkeypat
             assert next(FrameReader().feed(connection.recv(65_536)))["kind"] == FrameKind.REFUSED
             assert is_closed(connection)
 
-    run(place, sockets, client, keys)
+    run(place, sockets, client, keys, recheck_seconds=0.01)
 
 
 def test_session_of_another_key_cannot_be_taken_over(place: Place, sockets: Path) -> None:
