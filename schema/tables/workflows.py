@@ -104,7 +104,7 @@ workflow_nodes = table(
     word("endpoint"),
     # Names of the other endpoints in the definition; NULL if there are none.
     json("other_endpoints"),
-    # As app.features.workflows.graph stores it; NULL for an item.
+    # As app.features.workflows.rules.graph stores it; NULL for an item.
     json("definition"),
     word("state", default=NodeState.WAITING),
     # Reason of a skip, or of an end without an execution; `message` explains it to a user.

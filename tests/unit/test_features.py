@@ -44,6 +44,6 @@ def test_each_feature_documents_its_promise_words_and_decisions() -> None:
 def test_feature_file_has_a_standard_or_unique_name() -> None:
     modules = [path for package in ("actors", "app", "brokers") for path in (ROOT / package).rglob("*.py")]
     names = Counter(path.name for path in modules)
-    own = [path for path in FOLDER.glob("*/*.py") if path.name not in ROLES]
+    own = [path for path in FOLDER.rglob("*.py") if path.name not in ROLES]
     known = {"document.py"}  # used for catalog files and for the OpenAPI document
     assert [str(path) for path in own if names[path.name] > 1 and path.name not in known] == []

@@ -11,18 +11,19 @@ from app.console.http.request_values import once_a_request
 from app.console.views.graph_picture import draw
 from app.console.views.json_text import shown_json
 from app.console.views.node_lines import node_lines
-from app.features.workflows import control_api, retrying
-from app.features.workflows.critical_path import critical_path, timed_nodes
-from app.features.workflows.graph_formats import Drawing
-from app.features.workflows.node_list import drawing_of, get_node, page_of_items, page_of_nodes
-from app.features.workflows.retry_plan import RetryPlan, RetryRequest
-from app.features.workflows.workflow_explanation import explain_workflow
-from app.features.workflows.workflow_list import (
+from app.features.workflows import control_api
+from app.features.workflows.rules.graph_formats import Drawing
+from app.features.workflows.rules.retry_plan import RetryPlan, RetryRequest
+from app.features.workflows.steps import retrying
+from app.features.workflows.stored.critical_path import critical_path, timed_nodes
+from app.features.workflows.stored.node_list import drawing_of, get_node, page_of_items, page_of_nodes
+from app.features.workflows.stored.workflow_list import (
     StoredWorkflow,
     get_workflow,
     history_of_workflow,
     input_of,
 )
+from app.features.workflows.workflow_explanation import explain_workflow
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import TaskExecutorError
 from app.queue.executions.execution_cancellation import IfRunning

@@ -5,7 +5,7 @@ from functools import partial
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.list_pages import shown_page
-from app.features.workflows.workflow_list import WorkflowFilter, page_of_workflows
+from app.features.workflows.stored.workflow_list import WorkflowFilter, page_of_workflows
 from app.web.services import services
 from schema.states import WorkflowStatus
 

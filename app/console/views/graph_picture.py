@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from app.features.workflows.graph_formats import DrawnNode
+from app.features.workflows.rules.graph_formats import DrawnNode
 
 MAX_DRAWN = 150  # nodes
 MAX_BENDS = 2_000  # places where edges pass through layers

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.features.workflows.graph_formats import Drawing
-from app.features.workflows.model import NodeReason
-from app.features.workflows.node_list import StoredNode
+from app.features.workflows.rules.graph_formats import Drawing
+from app.features.workflows.rules.model import NodeReason
+from app.features.workflows.stored.node_list import StoredNode
 from app.kernel.formats import numbered
 from schema.states import FINAL_OF_NODE, NodeState, WorkflowStatus
 

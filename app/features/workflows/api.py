@@ -5,9 +5,8 @@ from typing import Any
 
 from flask import Response, request
 
-from app.features.workflows.critical_path import critical_path_of
-from app.features.workflows.node_list import NodeView, StoredNode, drawing_of, get_node, page_of_items, page_of_nodes
-from app.features.workflows.node_schemas import NewWorkflowSchema
+from app.features.workflows.rules.node_schemas import NewWorkflowSchema
+from app.features.workflows.rules.workflow_bounds import MAX_BODY_BYTES
 from app.features.workflows.schemas import (
     CriticalPathSchema,
     WorkflowExplanationSchema,
@@ -21,9 +20,16 @@ from app.features.workflows.schemas import (
     WorkflowSchema,
     WorkflowViewSchema,
 )
-from app.features.workflows.workflow_bounds import MAX_BODY_BYTES
-from app.features.workflows.workflow_explanation import explain_workflow, waits_for
-from app.features.workflows.workflow_list import (
+from app.features.workflows.stored.critical_path import critical_path_of
+from app.features.workflows.stored.node_list import (
+    NodeView,
+    StoredNode,
+    drawing_of,
+    get_node,
+    page_of_items,
+    page_of_nodes,
+)
+from app.features.workflows.stored.workflow_list import (
     StoredWorkflow,
     WorkflowFilter,
     get_workflow,
@@ -31,6 +37,7 @@ from app.features.workflows.workflow_list import (
     input_of,
     page_of_workflows,
 )
+from app.features.workflows.workflow_explanation import explain_workflow, waits_for
 from app.features.workflows.workflow_requests import create_workflow
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import InvalidWorkflowError, WorkflowCycleError, WorkflowNodeNotFoundError, WorkflowNotFoundError

@@ -8,9 +8,11 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.workflows import advancing, control, pruning
+from app.features.workflows import control
 from app.features.workflows.forwarded_requests import forward_requests
-from app.features.workflows.node_settlement import EndedExecution, settle
+from app.features.workflows.steps import advancing
+from app.features.workflows.steps.node_settlement import EndedExecution, settle
+from app.features.workflows.stored import pruning
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.kernel.sql import statement
 from app.kernel.unreadable import readable

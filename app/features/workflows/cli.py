@@ -9,15 +9,16 @@ from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_o
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
-from app.features.workflows import control, retrying
+from app.features.workflows import control
 from app.features.workflows.api import node_shape, shape
 from app.features.workflows.control_api import retry_shape
-from app.features.workflows.node_list import drawing_of, page_of_nodes
-from app.features.workflows.retry_plan import RetryRequest
 from app.features.workflows.retry_schemas import WorkflowRetrySchema
+from app.features.workflows.rules.retry_plan import RetryRequest
 from app.features.workflows.schemas import WorkflowGraphSchema, WorkflowNodeSchema, WorkflowSchema
+from app.features.workflows.steps import retrying
+from app.features.workflows.stored.node_list import drawing_of, page_of_nodes
+from app.features.workflows.stored.workflow_list import WorkflowFilter, get_workflow, page_of_workflows
 from app.features.workflows.workflow_explanation import explain_workflow
-from app.features.workflows.workflow_list import WorkflowFilter, get_workflow, page_of_workflows
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import numbered

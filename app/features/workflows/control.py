@@ -9,8 +9,8 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from app.features.workflows.cancelling import NO_REQUEST
-from app.features.workflows.status_changes import StatusChange, record_event, recorded
+from app.features.workflows.steps.cancelling import NO_REQUEST
+from app.features.workflows.stored.status_changes import StatusChange, record_event, recorded
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.rows import RowValue

@@ -3,11 +3,12 @@
 from functools import partial
 from typing import Any
 
-from app.features.workflows import control, retrying
+from app.features.workflows import control
 from app.features.workflows.api import resource, view_of
-from app.features.workflows.retry_plan import RetryPlan, RetryRequest
 from app.features.workflows.retry_schemas import RetryWorkflowSchema, WorkflowRetrySchema
+from app.features.workflows.rules.retry_plan import RetryPlan, RetryRequest
 from app.features.workflows.schemas import CancelWorkflowQuery, WorkflowViewSchema
+from app.features.workflows.steps import retrying
 from app.features.workflows.workflow_requests import advance
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.web.http.conditions import actor

@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 
 from app.catalog.check_spec import input_faults
 from app.catalog.templates.nodes import Placeholder
-from app.features.workflows import workflow_creation
-from app.features.workflows.graph import FindEndpoints, Graph, parse
-from app.features.workflows.inputs import references
-from app.features.workflows.sub_workflows import depth_faults
-from app.features.workflows.template_checks import OutputChecks, places
+from app.features.workflows.rules.graph import FindEndpoints, Graph, parse
+from app.features.workflows.rules.inputs import references
+from app.features.workflows.rules.template_checks import OutputChecks, places
+from app.features.workflows.stored import workflow_creation
+from app.features.workflows.stored.sub_workflows import depth_faults
 from app.kernel.errors import Detail, InvalidRequestError, TaskExecutorError, TemplateError
 from schema.states import KeepResponse
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app.features.workflows import advancing, definitions, workflow_creation
-from app.features.workflows.workflow_bounds import MAX_DEPTH
-from app.features.workflows.workflow_creation import EndpointsDeletedError, WorkflowOrigin
+from app.features.workflows import definitions
+from app.features.workflows.rules.workflow_bounds import MAX_DEPTH
+from app.features.workflows.steps import advancing
+from app.features.workflows.stored import workflow_creation
+from app.features.workflows.stored.workflow_creation import EndpointsDeletedError, WorkflowOrigin
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError, UnavailableError

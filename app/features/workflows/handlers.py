@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from app.features.workflows import advancing, joint_step, metrics
-from app.features.workflows.node_settlement import EndedExecution, settle
+from app.features.workflows import metrics
+from app.features.workflows.steps import advancing, joint_step
+from app.features.workflows.steps.node_settlement import EndedExecution, settle
 from app.kernel.db import Database
 from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End

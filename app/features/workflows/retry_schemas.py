@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.features.workflows.workflow_bounds import MAX_NODES
+from app.features.workflows.rules.workflow_bounds import MAX_NODES
 from app.web.http.request_fields import Body, SecretName
 from schema.states import WorkflowStatus
 

@@ -2,8 +2,8 @@
 
 from marshmallow import Schema, fields, validate
 
-from app.features.workflows.graph_formats import NodeKind
-from app.features.workflows.model import NodeReason
+from app.features.workflows.rules.graph_formats import NodeKind
+from app.features.workflows.rules.model import NodeReason
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import OF_UNREADABLE, Body, Instant, QueryInstant

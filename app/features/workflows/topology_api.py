@@ -5,9 +5,9 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.features.workflows.api import resource
-from app.features.workflows.node_list import drawing_of
-from app.features.workflows.topology import Topology, topology_of
-from app.features.workflows.workflow_list import get_workflow
+from app.features.workflows.stored.node_list import drawing_of
+from app.features.workflows.stored.topology import Topology, topology_of
+from app.features.workflows.stored.workflow_list import get_workflow
 from app.kernel.errors import WorkflowNodeNotFoundError, WorkflowNotFoundError
 from app.web.http.request_fields import Body
 from app.web.services import services

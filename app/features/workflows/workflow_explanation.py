@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.workflows.workflow_list import StoredWorkflow
+from app.features.workflows.stored.workflow_list import StoredWorkflow
 from app.kernel.db import Database
 from app.kernel.formats import numbered, rfc3339
 from app.kernel.sql import statement

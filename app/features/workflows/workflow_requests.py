@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from app.features.workflows import advancing, workflow_creation
-from app.features.workflows.graph import parse
-from app.features.workflows.sub_workflows import depth_faults
-from app.features.workflows.workflow_creation import CreatedWorkflow
+from app.features.workflows.rules.graph import parse
+from app.features.workflows.steps import advancing
+from app.features.workflows.stored import workflow_creation
+from app.features.workflows.stored.sub_workflows import depth_faults
+from app.features.workflows.stored.workflow_creation import CreatedWorkflow
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import InvalidWorkflowError, TaskExecutorError, UnavailableError

@@ -1,6 +1,6 @@
 """Nodes of workflows with manually retried executions: they run again, and the effects of their ends are taken back.
 
-A retry marks its nodes only; a step of their workflow (app.features.workflows.reopening) takes back the reports
+A retry marks its nodes only; a step of their workflow (app.features.workflows.steps.reopening) takes back the reports
 of the nodes. An end from before the retry settles nothing.
 """
 

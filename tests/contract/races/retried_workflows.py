@@ -5,8 +5,9 @@ from typing import Protocol
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.features.workflows import advancing, control, retrying
-from app.features.workflows.retry_plan import RetryRequest
+from app.features.workflows import control
+from app.features.workflows.rules.retry_plan import RetryRequest
+from app.features.workflows.steps import advancing, retrying
 from app.kernel.db import Database
 from schema.states import FINAL_OF_WORKFLOW
 from tests.contract.features.workflows import flows

@@ -2,8 +2,9 @@
 
 from sqlalchemy import text
 
-from app.features.workflows import advancing, workflow_creation
-from app.features.workflows.graph import parse
+from app.features.workflows.rules.graph import parse
+from app.features.workflows.steps import advancing
+from app.features.workflows.stored import workflow_creation
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.function_types import never

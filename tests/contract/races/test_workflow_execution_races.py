@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import advancing, control, execution_start
+from app.features.workflows import control, execution_start
+from app.features.workflows.steps import advancing
 from app.kernel.db import Database
 from app.queue.executions.execution_cancellation import IfRunning
 from tests import rows

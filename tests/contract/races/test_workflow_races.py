@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import advancing, reporting
+from app.features.workflows.steps import advancing, reporting
 from app.kernel.db import Database
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows

@@ -10,7 +10,8 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import advancing, control, reporting, retrying
+from app.features.workflows import control
+from app.features.workflows.steps import advancing, reporting, retrying
 from app.kernel.db import Database
 from app.queue.executions import manual_retry
 from app.queue.executions.execution_cancellation import IfRunning

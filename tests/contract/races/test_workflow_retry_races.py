@@ -10,7 +10,8 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import advancing, control, retrying
+from app.features.workflows import control
+from app.features.workflows.steps import advancing, retrying
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.queue.executions.execution_cancellation import IfRunning

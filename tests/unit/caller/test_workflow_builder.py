@@ -3,7 +3,7 @@
 import pytest
 from task_executor_client.workflows import Steps, chain, chord, for_each, gate, group, job, member, parallel
 
-from app.features.workflows.graph import parse
+from app.features.workflows.rules.graph import parse
 from schema.states import KeepResponse
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from app.console.views.graph_picture import HEIGHT, MAX_DRAWN, WIDTH, Edges, GraphPicture, draw
-from app.features.workflows.graph_formats import DrawnNode, NodeKind
+from app.features.workflows.rules.graph_formats import DrawnNode, NodeKind
 from schema.states import NodeState
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from app.features.workflows import advancing, control, workflow_creation
-from app.features.workflows.graph import parse
+from app.features.workflows import control
 from app.features.workflows.handlers import WORKFLOWS
+from app.features.workflows.rules.graph import parse
+from app.features.workflows.steps import advancing
+from app.features.workflows.stored import workflow_creation
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease

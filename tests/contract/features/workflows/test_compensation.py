@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import control, retrying
-from app.features.workflows.retry_plan import RetryRequest
+from app.features.workflows import control
+from app.features.workflows.rules.retry_plan import RetryRequest
+from app.features.workflows.steps import retrying
+from app.features.workflows.stored.workflow_list import get_workflow
 from app.features.workflows.workflow_explanation import explain_workflow
-from app.features.workflows.workflow_list import get_workflow
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, InvalidRequestError, InvalidWorkflowError, TaskExecutorError
 from app.queue.executions.execution_cancellation import IfRunning

@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import chores, control, node_settlement
+from app.features.workflows import chores, control
+from app.features.workflows.steps import node_settlement
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.features.workflows import total_items
+from app.features.workflows.stored import total_items
 from app.kernel.db import Database
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import body, job

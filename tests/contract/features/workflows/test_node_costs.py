@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from app.features.workflows import node_rows, reporting
+from app.features.workflows.steps import reporting
+from app.features.workflows.stored import node_rows
 from app.kernel.db import Database
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import control, retrying
-from app.features.workflows.pruning import DELETED
-from app.features.workflows.retry_plan import RetryRequest
+from app.features.workflows import control
+from app.features.workflows.rules.retry_plan import RetryRequest
+from app.features.workflows.steps import retrying
+from app.features.workflows.stored.pruning import DELETED
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.queue.ending.letters import DEAD_LETTERS

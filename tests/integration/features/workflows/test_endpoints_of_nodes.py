@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.feature import completion_handlers
 from app.features import FEATURES
 from app.features.workflows import workflow_requests
-from app.features.workflows.graph import FindEndpoints, Graph, parse
+from app.features.workflows.rules.graph import FindEndpoints, Graph, parse
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
 from tests.integration.client import Api, pointers, problem

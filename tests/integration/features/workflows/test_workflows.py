@@ -6,7 +6,7 @@ from werkzeug.test import TestResponse
 
 from app.feature import completion_handlers
 from app.features import FEATURES
-from app.features.workflows.workflow_bounds import MAX_BODY_BYTES, MAX_NODES
+from app.features.workflows.rules.workflow_bounds import MAX_BODY_BYTES, MAX_NODES
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.features.workflows.critical_path import TimedNode, critical_path
+from app.features.workflows.stored.critical_path import TimedNode, critical_path
 from app.kernel.formats import EPOCH
 from schema.states import NodeState
 

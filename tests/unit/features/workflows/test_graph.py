@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.features.workflows.graph import Graph, parse
-from app.features.workflows.workflow_bounds import MAX_DEFINITION_BYTES, MAX_EDGES, MAX_ITEMS, MAX_NODES
+from app.features.workflows.rules.graph import Graph, parse
+from app.features.workflows.rules.workflow_bounds import MAX_DEFINITION_BYTES, MAX_EDGES, MAX_ITEMS, MAX_NODES
 from app.kernel.errors import InvalidRequestError, InvalidWorkflowError, TaskExecutorError, WorkflowCycleError
 from schema.job_bounds import MAX_INPUT_BYTES
 from schema.states import KeepResponse

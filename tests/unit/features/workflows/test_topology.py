@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.features.workflows.graph_formats import Drawing, DrawnNode, NodeKind
-from app.features.workflows.topology import Topology, topology_of
+from app.features.workflows.rules.graph_formats import Drawing, DrawnNode, NodeKind
+from app.features.workflows.stored.topology import Topology, topology_of
 from app.kernel.errors import WorkflowNodeNotFoundError
 from schema.states import NodeState
 

@@ -1,0 +1,70 @@
+"""Templates in the inputs and lists of nodes: `{{workflow.input.day}}`, `{{parents.extract.output.body}}`, `{{item}}`.
+
+Rendering is one pass. A string that is exactly one placeholder keeps the JSON type of its value.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.catalog.templates.compilation import Compiler, FieldKind, FieldRule
+from app.catalog.templates.nodes import Node, Placeholder, template_error
+
+_RULE = FieldRule(FieldKind.VALUE, frozenset())
+_VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A variable, such as `("workflow", "input", "day")`, and the JSON pointer of its place."""
+
+    path: tuple[str, ...]
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputTemplate:
+    """A compiled value of a node's definition, and its references to variables."""
+
+    root: Node
+    references: Sequence[Reference]
+
+    def render(self, roots: Mapping[str, Any]) -> Any:
+        """Resolve every template; raises TemplateError with the variable and the place, never with a value.
+
+        Args:
+            roots: Values by the first step of their paths: `workflow`, `parents`, `item`, `item_number`.
+        """
+        return self.root.render(roots)
+
+
+def compiled(value: Any, pointer: str = "") -> InputTemplate:
+    """Compile a value at a pointer; raises TemplateError with all faults of its syntax.
+
+    Names of variables are not checked: `template_checks` checks them when a workflow is created.
+    """
+    compiler = _InputCompiler()
+    root = compiler.node(value, pointer, _RULE, 0)
+    if compiler.faults:
+        raise template_error(compiler.faults)
+    found = [Reference((each.namespace, *each.path), each.pointer) for each in compiler.placeholders]
+    return InputTemplate(root, found)
+
+
+def references(value: Any, pointer: str = "") -> Sequence[Reference]:
+    """Return the references in a value at a pointer; raises TemplateError as `compiled` does."""
+    return compiled(value, pointer).references
+
+
+class _InputCompiler(Compiler):
+    """Compiler of a value whose variables may be single words."""
+
+    def placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:  # noqa: ARG002
+        match = _VARIABLE.fullmatch(inside.strip())
+        if match is None:
+            self.fault(pointer, "{{" + inside[:80] + "}} is not a variable.")
+            return None
+        found = Placeholder(match[1], tuple(match[2].split(".")[1:]), pointer)
+        self.placeholders.append(found)
+        return found

@@ -1,0 +1,1 @@
+"""Steps of workflows: transactions that report ends, start nodes and take reports back."""
