@@ -181,6 +181,8 @@ def send_all_requests(api: Api, database: Database) -> None:
             if page.json["cursor"]:
                 assert api.get(path, limit=1, cursor=page.json["cursor"], **query).status_code == 200
     assert api.get("/jobs", name="report", labels="team=a", limit=1).status_code == 200
+    assert api.get("/executions", execution_id=execution, endpoint="target", status="QUEUED").status_code == 200
+    assert api.get("/dead-letters", letter_id=letters[0], endpoint="target", state="open").status_code == 200
     for path in (
         f"/jobs/{job_id}",
         f"/executions/{run}",

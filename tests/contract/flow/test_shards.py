@@ -57,12 +57,22 @@ def delivered(attempts: Attempts, count: int) -> list[str]:
     return [deliver(attempts.next()) for _ in range(count)]
 
 
+DUE = text(
+    """
+    UPDATE executions SET run_at = now() + wait_ms * INTERVAL '1 millisecond'
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:waits AS BIGINT[])) AS given (id, wait_ms) WHERE execution_id = id
+    """
+)
+
+
 def add_twice(database: Database, shards: int, first_ms: int) -> list[str]:
-    """Add two executions to each shard, with mixed due times; returns their ids in the order of these."""
+    """Add two executions to each shard, with mixed due times, 30 ms apart or more; returns their ids in that order."""
+    waits: dict[str, int] = {}
     for shard in range(shards):
         for wait in (first_ms + 70 * shard, first_ms + 1500 - 70 * shard):
-            add_to(database, shard, due_in=timedelta(milliseconds=wait))
-    return [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions ORDER BY run_at"))]
+            waits |= dict.fromkeys(add_to(database, shard), wait)
+    database.fetch(DUE, {"ids": [*waits], "waits": [*waits.values()]})
+    return sorted(waits, key=waits.__getitem__)
 
 
 @pytest.mark.parametrize("capacity", [ROOMY])

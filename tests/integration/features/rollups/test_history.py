@@ -150,8 +150,8 @@ def test_status_says_how_to_count_a_past_that_nobody_counted(cli: Cli, database:
 
 def test_rebuild_counts_the_hours_that_are_kept(cli: Cli, database: Database, minute: datetime) -> None:
     database.fetch(text("DELETE FROM delivery_rollups"))
-    done = cli.json("stats", "rebuild", "--since", "2h", "--full-speed")
-    assert done["hours"] in {2, 3}
+    done = cli.json("stats", "rebuild", "--since", "3h", "--full-speed")
+    assert done["hours"] in {2, 3}  # the counted time ends minutes before now, so perhaps in the last hour
     query = "SELECT sum(attempts) AS n FROM delivery_rollups WHERE step_s = 3600 AND endpoint = ''"
     assert database.fetch(text(query))[0].n == 99
     database.fetch(text("DELETE FROM rollup_marks"))
