@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 
 from tests.acceptance.actors.conftest import HERE, ROOT, User
 from tests.acceptance.actors.dramatiq_suite.page import PAGE, counts_of, counts_on, exceptions, names_by_file, page_of
+from tests.cases import Breaches, choice_of
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only, pytest.mark.timeout(600)]
 
@@ -67,10 +69,9 @@ def user(shared_user: User) -> User:
     return shared_user
 
 
-@pytest.fixture
-def suite(source: Path, tmp_path: Path) -> Iterator[Path]:
-    """A folder with Dramatiq's tests and the fixtures of this project."""
-    folder = tmp_path / "suite"
+@contextmanager
+def suite_in(folder: Path, source: Path) -> Iterator[Path]:
+    """Make a folder with Dramatiq's tests and the fixtures of this project; remove it at the end."""
     shutil.copytree(source / "tests", folder / "tests")
     (folder / "tests" / "__init__.py").touch()
     shutil.copy(SUITE / "suite_conftest.py", folder / "tests" / "conftest.py")
@@ -79,11 +80,18 @@ def suite(source: Path, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_suite_of_dramatiq_passes(group: str, suite: Path, user: User) -> None:
-    files = [name for name in GROUPS[group] if (suite / name).exists()]
-    if not files:
-        pytest.skip("the sdist has no such tests; give DRAMATIQ_SOURCE, a checkout")
+@pytest.mark.sampled
+def test_suite_of_dramatiq_passes(source: Path, tmp_path: Path, user: User) -> None:
+    """Each run tries a third of the groups, at random, as far as the source has their tests."""
+    with Breaches() as breaches:
+        for group in choice_of(list(GROUPS), 3):
+            with breaches.case(group), suite_in(tmp_path / group, source) as suite:
+                files = [name for name in GROUPS[group] if (suite / name).exists()]
+                if files:
+                    check_group(suite, user, files)
+
+
+def check_group(suite: Path, user: User, files: list[str]) -> None:
     # Some of these tests bound times of a tenth of a second, so a busy machine may fail them once.
     for again in ([], ["--last-failed"], ["--last-failed"]):
         run = run_suite(suite, user, *again, *files)
