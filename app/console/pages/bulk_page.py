@@ -1,5 +1,6 @@
 """Bulk operations: preview of a filter, its start, and the operations and redrives that run or ran."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.console.http.actions import Done, action
@@ -16,14 +17,16 @@ from app.kernel.formats import compact_json
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.http.conditions import actor
 from app.web.services import services
-from schema.states import BulkAction
+from schema.states import BulkAction, ExecutionStatus
 
 _OF_ACTION = ("if_running", "delay_seconds", "spread_seconds")
 _VERBS = {
-    BulkAction.CANCEL: "Cancel waiting executions",
+    BulkAction.CANCEL: "Cancel executions",
     BulkAction.RETRY: "Retry failed executions",
     BulkAction.RESCHEDULE: "Reschedule waiting executions",
 }
+_RUNNING = {"": "leave alone", IfRunning.REQUEST.value: "end after this attempt", IfRunning.ABORT.value: "abort"}
+_NOTHING: Values = {"count": 0, "is_complete": True, "sample": []}
 
 page = ConsolePage(
     "bulk", "/executions/bulk", "Bulk operation", reads="POST /bulk-operations/preview", under="executions"
@@ -36,7 +39,8 @@ def show() -> Values:
     verb = BulkAction(query().choice("action", [each.value for each in _VERBS], BulkAction.RETRY.value))
     found = filter_of_address(now())
     given = {name: query().text(name) for name in _OF_ACTION if name in query()}
-    wanted = _fitting(verb, wanted_of(found))
+    states = _fitting(verb, found.given, given.get("if_running", ""))
+    wanted = wanted_of(found) | ({"status": ",".join(states)} if states else {})
     values = {
         "action": verb.value,
         "wanted": wanted,
@@ -46,9 +50,11 @@ def show() -> Values:
     }
     shown: Values = {"title": _VERBS[verb], "verb": verb.value, "given": found.given, "values": values, "faults": {}}
     shown |= {"seen": None, "wanted": compact_json(wanted)}
-    shown |= {"back": to("executions", **found.given), "if_running": [each.value for each in IfRunning]}
+    shown |= {"back": to("executions", **found.given), "running": _RUNNING, "if_running": given.get("if_running", "")}
     if found.faults:
         return shown | {"faults": dict(found.faults)}
+    if "status" in found.given and not states:
+        return shown | {"seen": _NOTHING}
     try:
         body = loaded(NewBulkOperationSchema(), values)
     except InvalidRequestError as error:
@@ -74,13 +80,13 @@ def begin() -> Done:
     return Done(f"The operation {begun.operation_id} has begun.", to("walks"))
 
 
-def _fitting(verb: BulkAction, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return the filter with the states that the action can change."""
-    states = [each for each in str(wanted.pop("status", "")).split(",") if each]
-    fitting = [each for each in states if each in AFFECTS[verb]]
-    if verb is BulkAction.RETRY and "execution_id" in wanted:
-        fitting = fitting or [*AFFECTS[verb]]  # a ticked CANCELLED execution is meant
-    return wanted | ({"status": ",".join(fitting)} if fitting else {})
+def _fitting(verb: BulkAction, given: Mapping[str, str], if_running: str) -> list[str]:
+    """Return the states of the filter that the action can change; a cancellation leaves running ones by default."""
+    affected = {*AFFECTS[verb]} - ({ExecutionStatus.RUNNING} if not if_running else set())
+    fitting = [each for each in given.get("status", "").split(",") if each in affected]
+    if verb is BulkAction.RETRY and "execution_id" in given:
+        return fitting or [*AFFECTS[verb]]  # a ticked CANCELLED execution is meant
+    return fitting
 
 
 def _default(verb: BulkAction) -> dict[str, Any]:
