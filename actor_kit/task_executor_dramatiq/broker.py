@@ -129,16 +129,17 @@ class TaskExecutorBroker(Broker):
 
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
         """Call the middleware; while it handles the end of an actor, `enqueue` collects messages."""
-        message = args[0] if args else None
+        message, outer = args[0] if args else None, getattr(self._after, "hand", None)
         if isinstance(message, MessageInHand):
             if message.is_dropped:
                 return
-            self._after.hand = message if signal == "process_message" else None
+            if signal == "process_message":
+                self._after.hand = message
         try:
             super().emit_after(signal, *args, **kwargs)
             getattr(self._starting, f"after_{signal}")(self, *args, **kwargs)
         finally:
-            self._after.hand = None
+            self._after.hand = outer  # `enqueue` comes here while middleware handles the end of an actor
 
     @contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:

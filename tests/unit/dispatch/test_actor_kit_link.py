@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import dramatiq
 import pytest
-from dramatiq import Message
+from dramatiq import Message, Worker
 from dramatiq.errors import BrokerConnectionError
-from task_executor_dramatiq import frames, link
+from dramatiq.middleware import Callbacks, Middleware, Pipelines, Retries
+from task_executor_dramatiq import TaskExecutorBroker, frames, link
 from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
@@ -112,3 +114,65 @@ def test_consumer_ignores_messages_that_it_has_not_brought(listening: tuple[Path
     server.setblocking(False)
     with pytest.raises(BlockingIOError):
         server.accept()
+
+
+class Audit(Middleware):
+    """Sends a message after each actor."""
+
+    def after_process_message(self, broker: Any, message: Any, **_: Any) -> None:
+        broker.actors["audit"].send(message.actor_name)
+
+
+@pytest.fixture
+def broker(listening: tuple[Path, socket.socket]) -> Iterator[TaskExecutorBroker]:
+    """A broker that cannot send: all messages must go with the outcome."""
+    middleware = [Callbacks(), Pipelines(), Retries(), Audit()]  # the last one handles an end first
+    url, worker = "postgresql://nobody@127.0.0.1:1/none", f"unix:{listening[0]}"
+    broker = TaskExecutorBroker(url=url, worker=worker, middleware=middleware, results=False)
+    dramatiq.actor(lambda _: None, actor_name="audit", broker=broker)
+    dramatiq.actor(lambda *_: None, actor_name="next", broker=broker)
+    yield broker
+    broker.close()
+
+
+def outcome_of(broker: TaskExecutorBroker, server: socket.socket, input_: dict[str, Any]) -> dict[str, Any]:
+    """Give a message of the actor `mail` to the process and return its outcome."""
+    worker = Worker(broker, worker_timeout=100, worker_threads=1)
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(worker.start)
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(encode("WELCOME", endpoints={name: name for name in broker.actors}, refused={}))
+            started.result(PATIENCE_SECONDS)
+            reader = FrameReader()
+            for data in iter(lambda: connection.recv(65_536), b""):
+                for frame in reader.feed(data):
+                    if frame["kind"] == "ROOM" and frame["places"]:
+                        connection.sendall(encode("MESSAGE", actor="mail", queue="default", input=input_, **KEY))
+                    elif frame["kind"] in {"DONE", "AGAIN", "FAILED"}:
+                        worker.stop()
+                        return frame
+    raise AssertionError("no outcome came")
+
+
+def test_retry_is_kept_after_a_message_that_middleware_sends_first(
+    broker: TaskExecutorBroker, listening: tuple[Path, socket.socket]
+) -> None:
+    def mail() -> None:
+        raise RuntimeError("failed")
+
+    dramatiq.actor(mail, broker=broker, min_backoff=5_000, on_failure="next")
+    outcome = outcome_of(broker, listening[1], {})
+    assert (outcome["kind"], outcome["error"]["type"]) == ("AGAIN", "RuntimeError")
+    assert [job["endpoint"] for job in outcome["then"]] == ["audit", "next"]
+
+
+def test_all_messages_of_an_end_go_with_its_outcome(
+    broker: TaskExecutorBroker, listening: tuple[Path, socket.socket]
+) -> None:
+    dramatiq.actor(lambda: None, actor_name="mail", broker=broker, on_success="next")
+    target = Message("default", "next", (), {}, {"pipe_ignore": True}).asdict()
+    outcome = outcome_of(broker, listening[1], {"args": [], "options": {"pipe_target": target}})
+    assert outcome["kind"] == "DONE"
+    assert [job["endpoint"] for job in outcome["then"]] == ["audit", "next", "next"]
