@@ -101,6 +101,7 @@ class TlsWorker:
         plain = None
         try:
             plain = socket.create_connection(self._place, CONNECT_SECONDS)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # an outcome waits for no acknowledgement
             connection = TlsSocket(plain, self._context, self._place[0])
             connection.sendall(encode("KEY", key=self._key))
         except OSError as error:

@@ -270,6 +270,16 @@ def test_address_is_checked_before_a_connection(url: str) -> None:
         TlsWorker(url, "a")
 
 
+def test_process_sends_an_outcome_without_waiting_for_an_acknowledgement(place: Place, sockets: Path) -> None:
+    def client(_: ActorServer) -> None:
+        with closing(place.connect()) as connection:
+            assert answer_to(connection, HELLO)["kind"] == FrameKind.WELCOME
+            plain = connection._plain  # noqa: SLF001 - an option of the socket, which no other call shows
+            assert plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    run(place, sockets, client)
+
+
 def test_worker_elsewhere_needs_a_key() -> None:
     with pytest.raises(ValueError, match="actors:work"):
         Links("te-actors://host", list)
