@@ -3,7 +3,7 @@
 import socket
 import ssl
 import threading
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from dramatiq.errors import BrokerConnectionError
 
@@ -86,8 +86,14 @@ class TlsWorker:
         Without `ca`, a file in PEM format, the authorities of the system are trusted.
         """
         parts, query = urlsplit(url), parse_qs(urlsplit(url).query)
-        if not parts.hostname or query.keys() - {"ca"} or parts.path or parts.username:
-            raise ValueError(f"the address of a worker is {SCHEME}HOST:PORT, or {SCHEME}HOST:PORT?ca=FILE; not {url!r}")
+        place = _place_of(parts)
+        if "@" in parts.netloc:
+            raise ValueError(f"the address of a worker has no key: use {SCHEME}{place}, and give the key as `key`")
+        if not parts.hostname or query.keys() - {"ca"} or parts.path:
+            raise ValueError(
+                f"the address of a worker is {SCHEME}HOST:PORT, or {SCHEME}HOST:PORT?ca=FILE, and its key is `key`; "
+                f"{SCHEME}{place} lacks a host, or has more than that"
+            )
         if not key:
             raise ValueError(f"a worker at {SCHEME} needs `key`, an API key with the scope actors:work")
         self.at = f"{parts.hostname}:{parts.port or DEFAULT_PORT}"
@@ -118,6 +124,15 @@ class TlsWorker:
     def avoid(self) -> None:
         """Note that the worker stops, and so no longer listens; another one may have the address."""
         self.avoided = self.at
+
+
+def _place_of(parts: SplitResult) -> str:
+    """Return the host and the port, if it is one; errors repeat no more of an address, as the rest may hold a key."""
+    try:
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"the port of the worker {parts.hostname} is no number from 0 to 65535") from None
+    return f"{parts.hostname or ''}{f':{port}' if port else ''}"
 
 
 def _find_lost_machines(connection: socket.socket) -> None:

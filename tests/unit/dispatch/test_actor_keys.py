@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 import threading
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -268,6 +269,23 @@ def test_one_thread_reads_while_another_writes(place: Place) -> None:
 def test_address_is_checked_before_a_connection(url: str) -> None:
     with pytest.raises(ValueError, match="te-actors://HOST:PORT"):
         TlsWorker(url, "a")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("te-actors://te_secret@host:7420", "use te-actors://host:7420, and give the key as `key`"),
+        ("te-actors://user:te_secret@host", "use te-actors://host, and give the key as `key`"),
+        ("te-actors://host?key=te_secret", "te-actors://host lacks a host, or has more"),
+        ("te-actors://host:1/te_secret", "te-actors://host:1 lacks a host, or has more"),
+        ("te-actors://host:te_secret", "the port of the worker host is no number"),
+    ],
+)
+def test_error_about_an_address_repeats_no_key_in_it(url: str, told: str) -> None:
+    with pytest.raises(ValueError, match="worker") as refused:
+        TlsWorker(url, None)
+    assert told in str(refused.value)
+    assert "secret" not in "".join(traceback.format_exception(refused.value, limit=0))
 
 
 def test_process_sends_an_outcome_without_waiting_for_an_acknowledgement(place: Place, sockets: Path) -> None:
