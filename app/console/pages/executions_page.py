@@ -43,7 +43,6 @@ def show() -> Values:
         "columns": columns(),
         "presets": PRESETS,
         "has_more": bool(found.given.keys() - _FIRST - {*CREATED}),
-        "created": [(name, found.given[name]) for name in CREATED if name in found.given],
     }
 
 

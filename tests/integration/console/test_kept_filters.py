@@ -1,0 +1,48 @@
+"""Filters of a list that its form has no field for: *Filter* keeps them, so that the list never grows by it."""
+
+from collections.abc import Sequence
+
+import pytest
+from flask import Flask
+
+from app.console.pages import execution_query, letters_page
+from app.kernel.access.api_keys import Scope
+from tests.integration.console.visitor import Visitor
+
+EXECUTIONS, LETTERS = "/console/executions", "/console/dead-letters"
+VALUES = {
+    "status": "FAILED",
+    "uncertain": "true",
+    "labels": "team=a",
+    "late_over": "5s",
+    **dict.fromkeys(("created_after", "scheduled_after", "failed_after"), "2026-01-01T00:00:00Z"),
+    **dict.fromkeys(("created_before", "scheduled_before", "failed_before"), "2026-01-02T00:00:00Z"),
+}
+SELECTED = {"status", "uncertain"}
+
+
+@pytest.fixture
+def reader(app: Flask) -> Visitor:
+    return Visitor(app, Scope.READ)
+
+
+def form_of(reader: Visitor, address: str) -> str:
+    return reader.get(address).partition('<form method="get" class="filters" role="search">')[2].partition("</form>")[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [(EXECUTIONS, execution_query.NAMES), (LETTERS, letters_page.NAMES)],
+    ids=["executions", "letters"],
+)
+def test_form_of_a_list_has_each_given_filter_once(reader: Visitor, path: str, names: Sequence[str]) -> None:
+    for name in names:
+        value = VALUES.get(name, "x")
+        form = form_of(reader, f"{path}?{name}={value}")
+        assert form.count(f'name="{name}"') == 1, name
+        assert f'value="{value}"{" selected" if name in SELECTED else ""}>' in form.replace(' placeholder="', ">"), name
+
+
+def test_kept_filter_is_escaped(reader: Visitor) -> None:
+    form = form_of(reader, f"{LETTERS}?group=%22%3E%3Cb%3E")
+    assert 'name="group" value="&#34;&gt;&lt;b&gt;"' in form
