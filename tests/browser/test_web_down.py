@@ -55,3 +55,21 @@ def test_refused_stream_is_opened_again(browser: Browser, stack: Stack, key: str
         tab.page.unroute("**/console/pulse")
         tab.page.clock.run_for(12_000)
         said(tab.page, "live")
+
+
+def test_refused_stream_is_not_opened_each_second_while_the_reader_is_busy(
+    browser: Browser, stack: Stack, key: str
+) -> None:
+    with tab_of(browser, stack.url) as tab:
+        tab.sign_in(key)
+        tab.page.clock.install()
+        refused = []
+        tab.page.route("**/console/pulse", lambda route: (refused.append(route), route.fulfill(status=503)))
+        tab.open("/console/processes")
+        said(tab.page, "every 10 s")
+        tab.page.keyboard.press("p")
+        said(tab.page, "paused")
+        for _ in range(30):
+            tab.page.clock.run_for(1000)
+            tab.page.evaluate("() => fetch('/console/static/console.js')")  # meanwhile a refusal arrives
+        assert len(refused) <= 4

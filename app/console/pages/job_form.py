@@ -165,7 +165,10 @@ def _pairs(name: str, texts: Mapping[str, str], faults: dict[str, str]) -> dict[
     pairs = [each.strip().partition("=") for each in texts[name].split(",") if each.strip()]
     if not all(sign for _, sign, _ in pairs):
         faults[name] = "Must be key=value pairs, separated by commas."
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    values = {key.strip(): value.strip() for key, _, value in pairs}
+    if len(values) < len(pairs):
+        faults[name] = "Has a key twice: its last value would replace the others."
+    return values
 
 
 def as_utc(text: str) -> str:

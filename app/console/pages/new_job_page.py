@@ -124,7 +124,8 @@ def _texts_like(job_id: str) -> dict[str, str]:
     job = get_job(services().database, job_id)
     shaped = JobSchema().dump(job)
     names = {*job_form.PLAIN, *job_form.WHOLE, "fixed_delay"} - {"idempotency_key", "starts_at"}
-    texts = {name: str(shaped[name]) for name in names if shaped.get(name) is not None}
+    given = {name: shaped[name] for name in names if name in shaped}
+    texts = {name: str(value) for name, value in given.items() if value is not None and value is not False}
     texts["labels"] = job_form.pairs_text(job.labels)
     texts["callbacks"] = job_form.pairs_text(job.callbacks or {})
     texts["endpoint"] = job.endpoint

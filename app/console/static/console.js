@@ -14,6 +14,7 @@
   let isPaused = false;
   let pulse = null;
   let isMissing = false; // the pulse broke, so changes may have gone unnoticed
+  let openedAt = -POLL_MS; // of the last pulse
   let trouble = ""; // of the last read of a region
   let readAt = Date.now();
   const waiting = new Set(); // names of changes that came while the reader was busy
@@ -33,9 +34,12 @@
   // The pulse names what has changed. A region that it misses is read within EVERY_MS in any case.
   function listen() {
     if (pulse || document.hidden || !document.querySelector("[data-live]")) return;
+    if (Date.now() - openedAt < POLL_MS) return; // a refused pulse is opened again, but not each second
+    openedAt = Date.now();
     pulse = new EventSource("/console/pulse");
     pulse.addEventListener("changed", (event) => refresh(event.data.split(" ")));
     pulse.addEventListener("open", () => {
+      if (isMissing) readAt = -EVERY_MS; // for `beat`, while the reader is busy
       if (isMissing) refresh();
       isMissing = false;
       show();
@@ -50,6 +54,7 @@
   }
   function follow() {
     if (!document.hidden) {
+      openedAt = -POLL_MS;
       listen();
       refresh();
     } else {

@@ -9,7 +9,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
-from tests.integration.registered import created, cron, one_shot, register
+from tests.integration.registered import created, cron, interval, one_shot, register
 
 NEW = "/console/do/post/jobs"
 ORDER = {
@@ -179,3 +179,19 @@ def test_new_job_like_another_keeps_its_callbacks(api: Api, visitor: Visitor, or
 
 def test_unknown_endpoint_is_a_fault(visitor: Visitor) -> None:
     assert "no endpoint named" in visitor.get("/console/jobs/new?endpoint=nobody")
+
+
+@pytest.mark.parametrize("is_delayed", [False, True])
+def test_new_job_like_an_interval_keeps_how_its_runs_follow(api: Api, visitor: Visitor, is_delayed: bool) -> None:
+    register(api)
+    job_id = created(api, interval(fixed_delay=is_delayed))["job_id"]
+    box = re.search('<input [^>]*name="fixed_delay"[^>]*>', visitor.get(f"/console/jobs/new?like={job_id}"))
+    assert box is not None
+    assert (" checked" in box[0]) is is_delayed
+
+
+def test_name_given_twice_is_refused(api: Api, visitor: Visitor, orders: str) -> None:
+    form = visitor.form(f"/console/jobs/new?endpoint={orders}", NEW)
+    answer = visitor.send(NEW, form | {"callbacks": "on_failure=alert, on_failure=pager"})
+    assert answer.status_code == 422
+    assert "Has a key twice" in answer.get_data(as_text=True)
