@@ -1,7 +1,6 @@
 """Key gate: a connection by TLS from another machine, until the worker has accepted its API key."""
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -17,8 +16,7 @@ from app.kernel.errors import TaskExecutorError, UnavailableError
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.server import ActorServer
-
-log = logging.getLogger(__name__)
+    from actors.dispatch.actor_link.tls_port import TlsPort
 
 KEY_SECONDS = 10.0  # for the handshake, and for the key after it
 RECHECK_SECONDS = 30.0  # a connection with a revoked key lasts for at most as long
@@ -60,42 +58,18 @@ def certificate(path: Path, key_path: Path) -> ssl.SSLContext:
 class KeyGate(asyncio.Protocol):
     """Protocol of a connection until its key is accepted; then `ProcessConnection` takes its place."""
 
-    def __init__(self, server: "ActorServer", tls: TlsListener, without_key: "set[KeyGate]") -> None:
-        """`without_key` are the gates of all connections without an accepted key."""
+    def __init__(self, server: "ActorServer", port: "TlsPort", tls: TlsListener) -> None:
         self._server = server
+        self._port = port
         self._tls = tls
-        self._without_key = without_key
         self._buffer = b""
         self._is_verifying = False
-        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake, unless too many connections have no key: a server with `ssl` does not bound them."""
         self._transport = cast("asyncio.Transport", transport)
-        if len(self._without_key) >= self._tls.most_without_key:
-            self._transport.abort()
-            return
-        self._without_key.add(self)
         _find_lost_machines(transport.get_extra_info("socket"))
-        self._transport.pause_reading()
-        self._server.run(self._shake_hands())
-
-    async def _shake_hands(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            encrypted = await loop.start_tls(
-                self._transport, self, self._tls.context, server_side=True, ssl_handshake_timeout=self._tls.key_seconds
-            )
-        except OSError as error:  # also of ssl, and of a handshake that takes too long
-            self._without_key.discard(self)
-            self._transport.abort()
-            log.debug("no handshake with a process: %s", error)
-            return
-        if encrypted is None or encrypted.is_closing():
-            self._without_key.discard(self)
-            return
-        self._transport = encrypted
-        self._timer = loop.call_later(self._tls.key_seconds, self._refuse, "no API key came in time")
+        wait = self._tls.key_seconds
+        self._timer = asyncio.get_running_loop().call_later(wait, self._refuse, "no API key came in time")
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -113,13 +87,13 @@ class KeyGate(asyncio.Protocol):
             self._refuse("the first frame is KEY, with an API key")
             return
         self._is_verifying = True
+        self._timer.cancel()
         self._transport.pause_reading()
         self._server.run(self._admit(str(frame.get("key"))))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._without_key.discard(self)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._port.left(self)
+        self._timer.cancel()
 
     async def _admit(self, key: str) -> None:
         """Hand the connection over if the key may work actors, and close it once the key may not."""
@@ -130,9 +104,7 @@ class KeyGate(asyncio.Protocol):
             return
         if self._transport.is_closing():
             return
-        self._without_key.discard(self)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._port.left(self)
         connection = ProcessConnection(self._server, Peer(None, None, None, key_id))
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
@@ -154,7 +126,8 @@ class KeyGate(asyncio.Protocol):
                 return
 
     def _refuse(self, reason: str) -> None:
-        log.warning("refusing a process at %s: %s", self._transport.get_extra_info("peername"), reason)
+        self._timer.cancel()
+        self._port.note_refusal(self._transport.get_extra_info("peername"), reason)
         self._transport.write(encode(FrameKind.REFUSED, reason=reason))
         self._transport.close()
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
-from actors.dispatch.actor_link.key_gate import KeyGate, TlsListener
+from actors.dispatch.actor_link.key_gate import TlsListener
 from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
 from actors.dispatch.actor_link.process_records import ProcessRecords
 from actors.dispatch.actor_link.process_session import Session
+from actors.dispatch.actor_link.tls_port import TlsPort
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Call
@@ -57,7 +58,7 @@ class ActorServer:
         self.sessions: dict[str, Session] = {}
         self.records = ProcessRecords(service.record, self.run)
         self._server: asyncio.AbstractServer | None = None
-        self._tls_server: asyncio.AbstractServer | None = None
+        self._port: TlsPort | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._path = service.directory / f"{service.worker_id}{SUFFIX}"
         self.is_draining = False
@@ -91,21 +92,16 @@ class ActorServer:
         self._path.chmod(0o666 if is_shared else 0o600)
 
     async def _open_port(self, tls: TlsListener) -> None:
-        without_key = set[KeyGate]()
-        self._tls_server = await asyncio.get_running_loop().create_server(
-            lambda: KeyGate(self, tls, without_key),
-            tls.host or None,
-            tls.port,
-            backlog=MAX_UNACCEPTED,
-            reuse_port=True,
-        )
+        port = TlsPort(self, tls)
+        await port.open(MAX_UNACCEPTED)
+        self._port = port
         if self.is_draining:
-            self._tls_server.close()
+            port.close()
 
     async def close(self) -> None:
         """Close the sockets and all connections."""
-        if self._tls_server is not None:
-            self._tls_server.close()
+        if self._port is not None:
+            self._port.close()
         if self._server is not None:
             self._server.close()
             with contextlib.suppress(OSError):
@@ -117,8 +113,8 @@ class ActorServer:
     def drain(self) -> None:
         """Let processes look for another worker; their messages go on here."""
         self.is_draining = True
-        if self._tls_server is not None:  # its address may be the next worker's, too
-            self._tls_server.close()
+        if self._port is not None:  # its address may be the next worker's, too
+            self._port.close()
         for session in self.sessions.values():
             session.drain()
             session.send(FrameKind.DRAIN)
@@ -187,6 +183,8 @@ class ActorServer:
             refused=found.refused,
             sessions=len(self.sessions),
         )
+        if self.is_draining:  # its HELLO came after those that were told
+            session.send(FrameKind.DRAIN)
         self.report_room()
 
     def report_room(self) -> None:

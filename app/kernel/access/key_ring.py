@@ -90,7 +90,7 @@ class KeyRing:
 
         While `is_flooded` returns true, a key that was not good at its last look-up is looked up only if its id exists.
         """
-        matched = _KEY.fullmatch(presented) if len(presented) <= MAX_KEY else None
+        matched = _KEY.fullmatch(presented) if len(presented) <= MAX_KEY and presented.isascii() else None
         if matched is None:
             raise UnauthorizedError("The API key is not valid.")
         key_id = matched[1]

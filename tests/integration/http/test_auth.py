@@ -139,6 +139,12 @@ def test_cached_key_is_refused_once_it_expires(app: Flask, database: Database) -
         ring.verify(key)
 
 
+def test_key_that_no_header_can_have_is_refused(database: Database) -> None:
+    """Keys also come in the frames of processes with actors."""
+    with pytest.raises(UnauthorizedError):
+        KeyRing(database).verify("te_a_\ud800")
+
+
 def test_revoked_key_is_refused_once_its_cache_entry_expires(app: Flask, database: Database) -> None:
     key = api_keys.create(database, "gone", [Scope.ADMIN], None)
     api = Api(app, key)

@@ -5,13 +5,14 @@ import socket
 import ssl
 import threading
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+import uvloop
 from dramatiq.errors import BrokerConnectionError
 from task_executor_dramatiq.frames import FrameReader
 from task_executor_dramatiq.link import Links
@@ -30,6 +31,7 @@ from tests.waiting import eventually
 
 HELLO = encode(FrameKind.HELLO, protocol=1, session="s", actors=[])
 MIB = 1024 * 1024
+T = TypeVar("T")
 
 
 @dataclass
@@ -87,6 +89,12 @@ async def listening(place: Place, sockets: Path, keys: Keys, **bounds: Any) -> A
         await server.close()
 
 
+def run_on_uvloop(main: Coroutine[Any, Any, T]) -> T:
+    """Run on the kind of loop that workers have: others pause and begin to read at other moments."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
 def run(
     place: Place, sockets: Path, client: Callable[[ActorServer], Any], keys: Keys | None = None, **bounds: Any
 ) -> Any:
@@ -96,7 +104,7 @@ def run(
         async with listening(place, sockets, keys or Keys(), **bounds) as server:
             return await asyncio.to_thread(client, server)
 
-    return asyncio.run(main())
+    return run_on_uvloop(main())
 
 
 def answer_to(connection: TlsSocket, *frames: bytes) -> dict[str, Any]:
@@ -157,6 +165,24 @@ def test_connection_without_a_key_is_closed_in_time(place: Place, sockets: Path)
             assert is_closed(TlsSocket(plain, place.context(), "localhost"))
 
     run(place, sockets, client, key_seconds=0.1)
+
+
+def test_handshake_that_begins_before_the_accept_is_read(place: Place, sockets: Path) -> None:
+    async def main() -> dict[str, Any]:
+        async with listening(place, sockets, Keys()):
+            plain = socket.create_connection(("127.0.0.1", place.port))
+            plain.setblocking(False)
+            with place.context().wrap_socket(
+                plain, server_hostname="localhost", do_handshake_on_connect=False
+            ) as early:
+                with pytest.raises(ssl.SSLWantReadError):
+                    early.do_handshake()
+                early.settimeout(10)
+                await asyncio.to_thread(early.do_handshake)
+                early.sendall(encode(FrameKind.KEY, key="a") + HELLO)
+                return next(FrameReader().feed(await asyncio.to_thread(early.recv, 65_536)))
+
+    assert run_on_uvloop(main())["kind"] == FrameKind.WELCOME
 
 
 def test_connections_without_a_key_are_few(place: Place, sockets: Path) -> None:
@@ -224,7 +250,7 @@ def test_stopping_worker_gives_its_address_up_and_keeps_its_connections(place: P
                 (await asyncio.to_thread(place.connect)).close()
             connection.close()
 
-    asyncio.run(main())
+    run_on_uvloop(main())
 
 
 def test_worker_with_the_certificate_of_another_host_is_refused(place: Place, sockets: Path, tmp_path: Path) -> None:
@@ -262,7 +288,7 @@ def test_one_thread_reads_while_another_writes(place: Place) -> None:
             writing.join()
         return bytes(got)
 
-    assert asyncio.run(main()) == sent
+    assert run_on_uvloop(main()) == sent
 
 
 @pytest.mark.parametrize("url", ["te-actors://", "te-actors://host/path", "te-actors://host?key=x"])
