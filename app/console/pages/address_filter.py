@@ -26,9 +26,11 @@ class AddressFilter:
     faults: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_filter(schema: Schema, names: Collection[str], begins: str, now: datetime) -> AddressFilter:
-    """Read the filter of the current address; `begins` is the field that `since` sets."""
+def read_filter(schema: Schema, names: Collection[str], period: tuple[str, str], now: datetime) -> AddressFilter:
+    """Read the filter of the current address; `since` replaces `period`, the fields of a beginning and an end."""
     given = {name: text for name in (*names, SINCE) if (text := _text(name))}
+    if SINCE in given:
+        given = {name: text for name, text in given.items() if name not in period}
     if IS_CHOICE in request.args and not given.keys() & {*CHOSEN}:
         chosen = next(name for name in CHOSEN if name in names)
         return AddressFilter({chosen: ""}, {}, {chosen: "Tick at least one row of the list."})
@@ -41,7 +43,7 @@ def read_filter(schema: Schema, names: Collection[str], begins: str, now: dateti
     after = beginning(given[SINCE], now)
     if after is None:
         return AddressFilter(given, {}, {SINCE: "Must be a duration, such as 2h or 7d."})
-    return AddressFilter(given, values | {begins: after})
+    return AddressFilter(given, values | {period[0]: after})
 
 
 def _text(name: str) -> str:

@@ -6,14 +6,13 @@ from app.console.http.console_page import Values
 from app.console.http.list_pages import UNTIL
 from app.console.http.page_rendering import here, now
 from app.console.pages.address_filter import SINCE
-from app.console.pages.execution_query import ExecutionQueryOfPage
+from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage
 from app.console.views.period_bars import BAR_HEIGHT, PeriodBar, period_bars
 from app.features.rollups.delivery_history import ALL, Range, chosen_step, read_deliveries
 from app.features.rollups.text_chart import STEPS_OF_CHARTS
 from app.kernel.formats import rfc3339
 from app.web.services import services
 
-CREATED = ("created_after", "created_before")
 BARS = 36
 USUAL, LONGEST = timedelta(hours=24), timedelta(days=90)
 _COUNTED = {"endpoint", SINCE, *CREATED}  # filters by which the rollups count

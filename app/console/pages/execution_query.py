@@ -9,10 +9,11 @@ from app.console.pages.address_filter import SINCE, read_filter
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.web.executions.execution_schemas import ExecutionQuery
 
+CREATED = ("created_after", "created_before")
 NAMES = (
     "execution_id",
     *("status", "endpoint", "error_type", "labels", "name", "idempotency_key", "idempotency_key_prefix", "job_id"),
-    *("queue", "limit_key", "worker_id", "uncertain", "late_over", "created_after", "created_before"),
+    *("queue", "limit_key", "worker_id", "uncertain", "late_over", *CREATED),
     *("scheduled_after", "scheduled_before"),
 )
 """Filters of the address, in the order in which they are shown."""
@@ -33,7 +34,7 @@ class ExecutionQueryOfPage:
 
 def filter_of_address(now: datetime) -> ExecutionQueryOfPage:
     """Read the filter of the current address; a malformed value is a fault, and filters nothing."""
-    found = read_filter(ExecutionQuery(exclude=("limit", "cursor", "workflow")), NAMES, "created_after", now)
+    found = read_filter(ExecutionQuery(exclude=("limit", "cursor", "workflow")), NAMES, CREATED, now)
     return ExecutionQueryOfPage(found.given, ExecutionFilter(**found.values), found.faults)
 
 

@@ -9,8 +9,8 @@ from app.console.http.forms import query
 from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now, to
-from app.console.pages.execution_periods import CREATED, periods_of
-from app.console.pages.execution_query import ExecutionQueryOfPage, filter_of_address
+from app.console.pages.execution_periods import periods_of
+from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage, filter_of_address
 from app.console.views.reason_words import reason_of
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import MICROSECOND

@@ -21,8 +21,8 @@ from app.web.services import services
 ROWS, GROUPS = 50, 30
 NEWEST = 2_000  # letters that are grouped at first
 LIST = ChunkedRead(chunks=3)
-NAMES = ("letter_id", "endpoint", "error_type", "labels", "group", "failed_after", "failed_before")
-
+FAILED = ("failed_after", "failed_before")
+NAMES = ("letter_id", "endpoint", "error_type", "labels", "group", *FAILED)
 FIELDS = ("letter_ids", *NAMES[1:])
 
 page = ConsolePage(
@@ -76,7 +76,7 @@ def list_() -> Values:
 
 def letter_filter(at: datetime) -> tuple[dict[str, str], LetterFilter, dict[str, str]]:
     """Return the filter of the address as given, as a filter, and its faults by field."""
-    found = read_filter(DeadLetterQuery(only=FIELDS), NAMES, "failed_after", at)
+    found = read_filter(DeadLetterQuery(only=FIELDS), NAMES, FAILED, at)
     wanted = LetterFilter() if found.faults else LetterFilter(state=_state(), **found.values)
     return dict(found.given), wanted, dict(found.faults)
 

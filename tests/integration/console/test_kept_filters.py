@@ -7,6 +7,8 @@ from flask import Flask
 
 from app.console.pages import execution_query, letters_page
 from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests import rows
 from tests.integration.console.visitor import Visitor
 
 EXECUTIONS, LETTERS = "/console/executions", "/console/dead-letters"
@@ -46,3 +48,21 @@ def test_form_of_a_list_has_each_given_filter_once(reader: Visitor, path: str, n
 def test_kept_filter_is_escaped(reader: Visitor) -> None:
     form = form_of(reader, f"{LETTERS}?group=%22%3E%3Cb%3E")
     assert 'name="group" value="&#34;&gt;&lt;b&gt;"' in form
+
+
+@pytest.mark.parametrize(("path", "began"), [(EXECUTIONS, "created"), (LETTERS, "failed")])
+def test_time_until_now_replaces_a_chosen_period(reader: Visitor, path: str, began: str) -> None:
+    period = f"{began}_after=2026-01-01T00:00:00Z&{began}_before=2026-01-02T00:00:00Z"
+    form = form_of(reader, f"{path}?{period}")
+    assert form.count(f'name="{began}_') == 2
+    typed = f"{path}?{period}&since=2h"
+    assert f"{began}_" not in form_of(reader, typed)
+    assert f"{began} before" not in reader.get(typed), "no tag of the list shows a period that does not hold"
+
+
+def test_execution_of_the_last_hours_is_listed_after_a_period(reader: Visitor, database: Database) -> None:
+    rows.add_endpoint(database)
+    (created,) = rows.add_executions(database, 1)
+    period = "created_after=2026-01-01T00:00:00Z&created_before=2026-01-02T00:00:00Z"
+    assert f'id="{created}"' not in reader.get(f"{EXECUTIONS}?{period}")
+    assert f'id="{created}"' in reader.get(f"{EXECUTIONS}?{period}&since=2h")
