@@ -96,8 +96,10 @@ def _again(endpoint: Endpoint, typed: TypedDefinition, body: dict[str, Any] | No
 
 
 def _meanwhile(endpoint: Endpoint) -> Values:
-    """Return the changes since the form was opened, and the present version with its author."""
+    """Return the changes since the form was opened, and the present version with its author if it is another."""
     base = version_history.get_version(services().database, endpoint.name, form().text(BASE))
+    if base.version == endpoint.version:
+        return {"version": None, "changes": []}
     now = version_history.get_version(services().database, endpoint.name, str(endpoint.version))
     return {"version": now, "changes": differences(values_of(base), values_of(endpoint))}
 

@@ -1,13 +1,17 @@
 """Differences between two versions of a definition: one line for each value, named by its path."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
-from app.kernel.formats import compact_json
+from app.kernel.formats import canonical_json
 
 LONGEST = 400  # characters of a value
 ABSENT = ""
+_QUOTED = frozenset('."')
+
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +24,55 @@ class ChangedValue:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedValue]:
-    """Return the values that differ, by their paths such as `spec.timeout_ms`; lists are compared as a whole."""
-    old, new = dict(_flat("", before)), dict(_flat("", after))
-    paths = sorted({*old, *new})
-    return [ChangedValue(path, _text(old, path), _text(new, path)) for path in paths if old.get(path) != new.get(path)]
+    """Return the values that differ as JSON, by their paths such as `spec.timeout_ms`; lists are compared as a whole.
+
+    A field without a value is None. Within a field, null is a value.
+    """
+    old, new = (
+        {path: value for name, each in fields.items() if each is not None for path, value in _flat((name,), each)}
+        for fields in (before, after)
+    )
+    return [
+        ChangedValue(".".join(map(_quoted, path)), *_texts(old.get(path), new.get(path)))
+        for path in sorted({*old, *new})
+        if _json(old.get(path)) != _json(new.get(path))
+    ]
 
 
-def _flat(prefix: str, value: Any) -> "list[tuple[str, Any]]":
+def _flat(path: Path, value: Any) -> "Iterator[tuple[Path, list[Any]]]":
+    """Yield the paths of the values within a value; each value is in a list, unlike a value that is absent."""
     if isinstance(value, Mapping) and value:
-        return [
-            pair for name, each in value.items() for pair in _flat(f"{prefix}.{name}" if prefix else str(name), each)
-        ]
-    return [] if value is None or not prefix else [(prefix, value)]
+        for name, each in value.items():
+            yield from _flat((*path, str(name)), each)
+    else:
+        yield path, [value]
 
 
-def _text(values: Mapping[str, Any], path: str) -> str:
-    if path not in values:
-        return ABSENT
-    text = values[path] if isinstance(values[path], str) else compact_json(values[path])
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+def _quoted(name: str) -> str:
+    return name if name and _QUOTED.isdisjoint(name) else canonical_json(name)
+
+
+def _json(value: list[Any] | None) -> str:
+    return ABSENT if value is None else canonical_json(value[0])
+
+
+def _texts(old: list[Any] | None, new: list[Any] | None) -> tuple[str, str]:
+    """Write two different values differently: strings without quotes, unless they would look alike."""
+    before, after = _plain(old), _plain(new)
+    if before.split() == after.split():
+        before, after = _json(old), _json(new)
+    if max(len(before), len(after)) <= LONGEST:
+        return before, after
+    equal = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+    differ_at = sum(1 for _ in equal)
+    start = max(0, differ_at - LONGEST // 2)
+    return _cut(before, start), _cut(after, start)
+
+
+def _plain(value: list[Any] | None) -> str:
+    return value[0] if value and isinstance(value[0], str) and value[0] else _json(value)
+
+
+def _cut(text: str, start: int) -> str:
+    end = start + LONGEST
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

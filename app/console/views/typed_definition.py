@@ -61,5 +61,8 @@ def texts_of(endpoint: EndpointDefinition) -> dict[str, str]:
 
 
 def values_of(endpoint: EndpointDefinition) -> dict[str, Any]:
-    """Return the fields of a definition by name, for a comparison of two definitions."""
-    return {each.name: getattr(endpoint, each.name) for each in fields(EndpointDefinition)}
+    """Return the fields of a definition by name, for a comparison of two definitions; as stored, without null."""
+    callbacks = {event: target for event, target in (endpoint.callbacks or {}).items() if target is not None}
+    return {each.name: getattr(endpoint, each.name) for each in fields(EndpointDefinition)} | {
+        "callbacks": callbacks or None
+    }

@@ -35,14 +35,14 @@ class Editor:
         self._sent += 1
         once = {"once": f"{id(self)}-{self._sent}"}
         answer = self.visitor.send(SAVE, {**self.hidden, "keep_response": "always", "do": do, **fields, **once})
-        text = answer.get_data(as_text=True)
-        assert answer.status_code == status, text
+        body = answer.get_data(as_text=True)
+        assert answer.status_code == status, body
         if status == 303:
             return self.visitor.get(answer.headers["Location"])
-        shown = Markup(text)
+        shown = Markup(body)
         assert shown.faults == []
         (self.hidden,) = (each["fields"] for each in shown.forms if each["action"] == SAVE)
-        return text
+        return body
 
 
 @pytest.fixture
@@ -114,6 +114,21 @@ def test_pause_after_the_form_was_opened_is_kept(api: Api, editor: Editor) -> No
     assert "Its definition is as it was" in editor.send("save", 412, spec=SPEC % 9000)
     assert "Version 2" in editor.send("save", 303, spec=SPEC % 9000)
     assert api.get("/endpoints/send-mail").json["paused_at"] is not None
+
+
+def test_null_and_true_are_changes(api: Api, editor: Editor) -> None:
+    """The version of the other is stored with a value that Python or a reader could take for the same."""
+    body = SPEC[:-1] % 5000 + ', "body_template": {"a": %s}}'
+    editor.send("check", 200, spec=body % 1)
+    editor.send("save", 303, spec=body % 1)
+    second = Editor(editor.visitor.app)
+    for value in ("true", '1, "reason": null'):
+        assert "Save version 3" in second.send("check", 200, spec=body % value)
+    second.send("save", 303, spec=body % '1, "reason": null')
+    editor.hidden["base"] = "2"
+    refused = editor.send("save", 412, spec=body % 1)
+    assert "visitor saved version 3" in refused
+    assert "Its definition is as it was" not in refused
 
 
 def test_editor_needs_the_scope_to_change_endpoints(app: Flask, api: Api, endpoint: str) -> None:
