@@ -117,7 +117,7 @@ def check(
     stuck_timeout_ms: int,
     spec_checks: Mapping[EndpointType, SpecCheck] = NO_CHECKS,
 ) -> None:
-    """Raise the errors of `replace` about a definition; changes nothing."""
+    """Raise the errors of `replace` about a definition; the caller undoes its locks, which are writes."""
 
     def body(connection: Connection) -> None:
         _check(connection, name, definition, stuck_timeout_ms, spec_checks)

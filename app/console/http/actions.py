@@ -20,6 +20,15 @@ from app.web.http.idempotent_requests import run_once
 ONCE, BACK = "once", "back"  # fields of each form: its idempotency key, and the page that has it
 _MAX_ONCE = 100
 
+
+class _UndoneError(Exception):
+    """An action answered with a page: all that it wrote until then is undone."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 View = TypeVar("View", bound=Callable[..., "Done | Response"])
 
 
@@ -39,7 +48,8 @@ def action(operation: str) -> Callable[[View], View]:
     """Register a view as the action of an operation, such as `POST /workers/<worker_id>/drain`.
 
     The view takes the parts of the path by name, and runs once per form: in one transaction with its idempotency key.
-    It returns Done, or an answer with the form and its faults. All pages may show the form of an action.
+    It returns Done, or an answer with the form and its faults, which undoes that transaction. All pages may show the
+    form of an action.
     """
 
     def decorate(view: View) -> View:
@@ -72,9 +82,10 @@ def _run(view: AnyFunction, **path: str) -> Response:
     key = request.form.get(ONCE, "")
     if not 1 <= len(key) <= _MAX_ONCE:
         raise InvalidRequestError("The form has no key of its own. Reload the page, and try again.")
-    answer = run_once(partial(_stored, view), _key_of(key), "", path)
-    if answer.mimetype != "application/json":
-        return answer
+    try:
+        answer = run_once(partial(_stored, view), _key_of(key), "", path)
+    except _UndoneError as undone:
+        return undone.answer
     done: Mapping[str, str] = json.loads(answer.get_data())
     sent: Response = redirect(own_path(done["to"] or request.form.get(BACK, "")), 303)  # type: ignore[assignment]
     notices.keep(sent, done["notice"])
@@ -83,7 +94,9 @@ def _run(view: AnyFunction, **path: str) -> Response:
 
 def _stored(view: AnyFunction, **path: Any) -> Response:
     done = view(**path)
-    return jsonify(notice=done.notice, to=done.to) if isinstance(done, Done) else done
+    if not isinstance(done, Done):
+        raise _UndoneError(done)
+    return jsonify(notice=done.notice, to=done.to)
 
 
 def _key_of(once: str) -> str:

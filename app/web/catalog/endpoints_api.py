@@ -207,7 +207,7 @@ def replace_in(name: str, body: Mapping[str, Any], by: AuditedChange) -> Endpoin
 
 
 def check_in(name: str, body: Mapping[str, Any]) -> None:
-    """Raise the errors of `replace_in` about a body; changes nothing."""
+    """Raise the errors of `replace_in` about a body; the caller undoes its locks."""
     settings = _settings(body)
     del settings["flow"]
     versions.check(services().database, name, definition_of(body), **settings)

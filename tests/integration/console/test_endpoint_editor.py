@@ -2,6 +2,7 @@
 
 import pytest
 from flask import Flask
+from sqlalchemy import text
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -129,6 +130,27 @@ def test_null_and_true_are_changes(api: Api, editor: Editor) -> None:
     refused = editor.send("save", 412, spec=body % 1)
     assert "visitor saved version 3" in refused
     assert "Its definition is as it was" not in refused
+
+
+def test_page_that_answers_leaves_nothing(api: Api, database: Database, editor: Editor) -> None:
+    """The check of callbacks counts a change of them, so that changes come one after another."""
+    alert = {"name": "alert", "type": "HTTP", "spec": {"url": "https://alert.example/"}}
+    assert api.post("/endpoints", alert).status_code == 201
+    rows_of = text("SELECT id, revision, (SELECT count(*) FROM idempotency_keys) FROM catalog_revision ORDER BY id")
+    typed = {"spec": SPEC % 9000, "callbacks": '{"on_failure": "alert"}'}
+    before = database.fetch(rows_of)
+    editor.send("check", 200, **typed)
+    editor.send("check", 422, **typed, config="nobody")
+    editor.send("check", 200, **typed)
+    hidden = editor.hidden
+    assert database.fetch(rows_of) == before
+    assert api.post("/endpoints/send-mail/pause", {}).status_code == 200
+    before = database.fetch(rows_of)
+    editor.hidden = hidden
+    editor.send("save", 412, **typed)
+    assert database.fetch(rows_of) == before
+    editor.send("save", 303, **typed)
+    assert database.fetch(rows_of) != before
 
 
 def test_editor_needs_the_scope_to_change_endpoints(app: Flask, api: Api, endpoint: str) -> None:
