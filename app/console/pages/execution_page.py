@@ -11,12 +11,15 @@ from app.console.http.forms import form, query
 from app.console.http.page_rendering import now
 from app.console.http.request_values import once_a_request
 from app.console.http.viewer_zone import local
+from app.console.pages.breaker_reach import reach_of_breakers
 from app.console.views.answer_text import shown_answer
 from app.console.views.json_text import shown_json, shown_text
 from app.console.views.reason_words import way_out_of
 from app.console.views.timeline import timeline
+from app.features.breakers import store as breakers
 from app.features.dead_letters.letter_list import letters_of
 from app.kernel.db.paging import PageRequest
+from app.kernel.errors import BreakerNotFoundError
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInput
@@ -26,6 +29,7 @@ from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.log_lines import logs_of
 from app.queue.reading.rendered_request import request_of
+from app.queue.reading.waiting_reasons import Explanation
 from app.web.http.conditions import actor
 from app.web.services import services, wake
 from schema.states import CANCELLABLE, ExecutionStatus
@@ -69,6 +73,7 @@ def life(execution_id: str) -> Values:
         "execution": execution,
         "why": why,
         "way_out": way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint),
+        "reach": _reach_of_breaker(why),
         "picture": timeline(execution, tried, local(now())),
         "uncertain": sum(_is_uncertain(each) for each in tried),
         "letters": letters_of(database, execution_id),
@@ -125,6 +130,17 @@ def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
     wanted = PageRequest(ATTEMPTS)
     read = partial(execution_queries.attempts_of, services().database, execution_id, wanted)
     return once_a_request("attempts", read).items
+
+
+def _reach_of_breaker(why: Explanation) -> list[str] | None:
+    """Return what closing the breaker that stops the execution reaches; None without one."""
+    if why.reason != "BREAKER_OPEN":
+        return None
+    try:
+        breaker = breakers.get(services().database, why.details["target"])
+    except BreakerNotFoundError:  # forgotten since the explanation
+        return None
+    return reach_of_breakers([breaker])(breaker)
 
 
 def _look_ahead() -> timedelta:

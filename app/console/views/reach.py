@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.catalog.uses import Use, UseKind
+from app.features.breakers.store import MAX_ENDPOINTS
 from app.features.limits.store import MAX_COUNTED
 from app.features.queues.store import MAX_DUE, Queue
 from app.kernel.formats import numbered
@@ -47,11 +48,12 @@ def reach_of_queue(queue: Queue) -> list[str]:
 def reach_of_breaker(endpoints: Sequence[str], waiting: Mapping[str, int]) -> list[str]:
     """Return what closing a breaker affects, by the waiting executions of its endpoints up to MAX_COUNTED each.
 
-    An endpoint that `waiting` lacks was not counted.
+    A list of MAX_ENDPOINTS may have been cut. An endpoint that `waiting` lacks was not counted.
     """
     is_complete = all(waiting.get(name, MAX_COUNTED) < MAX_COUNTED for name in endpoints)
     total = sum(waiting.get(name, 0) for name in endpoints)
-    return [*_some(len(endpoints), "endpoint"), *_some(total, "waiting execution", is_complete=is_complete)]
+    led = _some(len(endpoints), "endpoint", is_complete=len(endpoints) < MAX_ENDPOINTS)
+    return [*led, *_some(total, "waiting execution", is_complete=is_complete)]
 
 
 def reach_of_job(found: OpenExecutions, further_runs: int = 0) -> list[str]:

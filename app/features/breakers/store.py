@@ -21,6 +21,7 @@ from app.kernel.sql import hot_statement, statement
 from schema.states import BreakerState
 
 MAX_TRIES = 5
+MAX_ENDPOINTS = 100  # of a breaker in an answer
 SLOT_NOW = f"CAST(floor(EXTRACT(EPOCH FROM now()) / {SLOT_SECONDS}) AS BIGINT)"
 MAX_SLOTS = 62  # of the longest window, with its first slot
 
@@ -114,8 +115,8 @@ CHANGE = statement(
     """,
     later=_LATER,
 )
-_ENDPOINTS = """ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
-                                 ORDER BY e.endpoint LIMIT 100) AS endpoints"""
+_ENDPOINTS = f"""ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
+                                 ORDER BY e.endpoint LIMIT {MAX_ENDPOINTS}) AS endpoints"""  # noqa: S608 - a constant
 _COLUMNS = f"""b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
            b.probe_until, {_ENDPOINTS}"""
 LIST = statement(
@@ -216,7 +217,7 @@ def change(
 
 
 def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[dict[str, Any]]:
-    """Read a page of breakers, last changed first, each with its first 100 endpoints."""
+    """Read a page of breakers, last changed first, each with its first MAX_ENDPOINTS endpoints."""
     return page_of(database.fetch(LIST, {"state": state} | wanted.bounds), "changed_at", "target", wanted, _shown)
 
 

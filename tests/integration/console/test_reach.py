@@ -56,6 +56,22 @@ def test_closing_a_breaker_counts_its_endpoints_and_what_waits_for_them(visitor:
         assert "Closing it reaches 2 endpoints, 5 waiting executions." in visitor.get(path), path
 
 
+def test_way_out_of_an_execution_counts_what_closing_its_breaker_reaches(visitor: Visitor, database: Database) -> None:
+    rows.add_breaker(database, TARGET, "open", open_for=timedelta(minutes=1))
+    rows.add_endpoint(database, "charge")
+    waiting, *_ = rows.add_executions(database, 3, endpoint="charge", due_in=timedelta(seconds=-5))
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
+    led = "INSERT INTO breaker_endpoints (target, endpoint) SELECT :target, 'charge'"
+    database.fetch(text(led), {"target": TARGET})
+    page = visitor.get(f"/console/executions/{waiting}")
+    assert "Close the breaker now…" in page
+    assert "Closing it reaches 1 endpoint, 3 waiting executions." in page
+    more = "INSERT INTO breaker_endpoints (target, endpoint) SELECT :target, 'e' || n FROM generate_series(1, 101) AS n"
+    database.fetch(text(more), {"target": TARGET})
+    page = visitor.get(f"/console/executions/{waiting}")
+    assert "Closing it reaches 100 or more endpoints, 3 or more waiting executions." in page
+
+
 def test_endpoints_beyond_the_bound_leave_the_reach_of_a_breaker_open(visitor: Visitor, database: Database) -> None:
     rows.add_breaker(database, TARGET, "open", open_for=timedelta(minutes=1))
     led = "INSERT INTO breaker_endpoints (target, endpoint) VALUES (:target, :name)"
