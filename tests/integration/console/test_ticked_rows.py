@@ -35,7 +35,7 @@ def ticked(path: str, name: str, ids: list[str], **fields: str) -> str:
 
 
 def boxes(page: str, name: str) -> list[str]:
-    return re.findall(rf'<input type="checkbox" form="chosen" name="{name}" value="(\w+)"', page)
+    return re.findall(rf'<input type="checkbox" form="chosen" autocomplete="off" name="{name}" value="(\w+)"', page)
 
 
 def test_ticked_executions_are_previewed_and_cancelled(operator: Visitor, database: Database, story: Story) -> None:
