@@ -1,4 +1,4 @@
-"""Cancellation of many executions: the choice for running ones belongs to the preview, and the form sends it."""
+"""Cancellation of many executions: the choice for running executions belongs to the preview, and the form sends it."""
 
 import re
 from html import unescape
@@ -61,7 +61,7 @@ def test_ticked_running_rows_are_cancelled_by_choice(
     assert begun(operator, database, wanted).given.if_running is CHOICES[choice]
 
 
-def test_count_of_mixed_rows_is_that_of_the_choice(operator: Visitor, database: Database, story: Story) -> None:
+def test_count_of_mixed_rows_follows_the_choice(operator: Visitor, database: Database, story: Story) -> None:
     path = ticked(story.running, *story.waiting[:2])
     assert "Cancel 2" in operator.get(path)
     assert 'name="if_running"' not in operator.get(path), "what is sent is what was shown"
@@ -87,7 +87,7 @@ def test_number_of_running_executions_of_a_filter_is_typed(operator: Visitor, da
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "SUCCESS", "FAILED"])
-def test_filter_by_other_states_never_means_the_waiting_ones(operator: Visitor, story: Story, status: str) -> None:
+def test_filter_by_other_states_never_means_waiting_executions(operator: Visitor, story: Story, status: str) -> None:
     path = f"{PATH}?action=cancel&status={status}"
     assert "Nothing matches" in operator.get(path)
     chosen = with_running(operator, path, "abort")
