@@ -315,11 +315,12 @@ def test_error_about_an_address_repeats_no_key_in_it(url: str, told: str) -> Non
 
 
 def test_process_sends_an_outcome_without_waiting_for_an_acknowledgement(place: Place, sockets: Path) -> None:
-    def client(_: ActorServer) -> None:
+    def client(server: ActorServer) -> None:
         with closing(place.connect()) as connection:
             assert answer_to(connection, HELLO)["kind"] == FrameKind.WELCOME
             plain = connection._plain  # noqa: SLF001 - an option of the socket, which no other call shows
             assert plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        eventually(lambda: not server.sessions)
 
     run(place, sockets, client)
 
