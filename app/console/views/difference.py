@@ -57,10 +57,12 @@ def _json(value: list[Any] | None) -> str:
 
 
 def _texts(old: list[Any] | None, new: list[Any] | None) -> tuple[str, str]:
-    """Write two different values differently: strings without quotes, unless they would look alike."""
-    before, after = _plain(old), _plain(new)
-    if before.split() == after.split():
-        before, after = _json(old), _json(new)
+    return different_texts((_plain(old), _plain(new)), (_json(old), _json(new)))
+
+
+def different_texts(plain: tuple[str, str], exact: tuple[str, str]) -> tuple[str, str]:
+    """Return plain texts of two different values, or exact ones if these look alike; cut around their difference."""
+    before, after = exact if plain[0].split() == plain[1].split() else plain
     if max(len(before), len(after)) <= LONGEST:
         return before, after
     equal = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))

@@ -3,9 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-MAX_CHANGES, MAX_TEXT = 200, 500
+from app.console.views.difference import different_texts
+from app.kernel.formats import is_same_json
+
+MAX_CHANGES = 200
 
 
 class Absent:
@@ -26,8 +30,11 @@ class JsonChange:
 
 def changes_of(before: Any, after: Any) -> list[JsonChange]:
     """List the changes, the first MAX_CHANGES of them."""
-    found = [JsonChange(place, _written(old), _written(new)) for place, old, new in _changes("", before, after)]
-    return found[:MAX_CHANGES]
+    found = islice(_changes("", before, after), MAX_CHANGES)
+    return [
+        JsonChange(place, *different_texts((_plain(old), _plain(new)), (_json(old), _json(new))))
+        for place, old, new in found
+    ]
 
 
 def _changes(place: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -35,12 +42,13 @@ def _changes(place: str, before: Any, after: Any) -> Iterator[tuple[str, Any, An
         for name in dict.fromkeys([*before, *after]):
             where = f"{place}.{name}" if place else str(name)
             yield from _changes(where, before.get(name, ABSENT), after.get(name, ABSENT))
-    elif before is not after and (type(before) is not type(after) or before != after):
+    elif not is_same_json(before, after):
         yield place, before, after
 
 
-def _written(value: Any) -> str:
-    if value is ABSENT:
-        return ""
-    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) and value else _json(value)
+
+
+def _json(value: Any) -> str:
+    return "" if value is ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
