@@ -11,7 +11,7 @@ from typing import Any
 from app.features.breakers import store as breakers
 from app.features.dead_letters.letter_list import get_letter
 from app.kernel.db import Database
-from app.kernel.formats import escaped, numbered
+from app.kernel.formats import escaped, is_same_json, numbered
 from app.kernel.sql import statement
 from app.queue.ending.letters import DeadLetter
 
@@ -157,9 +157,13 @@ def _changes(database: Database, letter: DeadLetter, versions: Any) -> Iterator[
 
 
 def differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the places at which two JSON values differ, as `part/pointer`, with both values."""
+    """Yield the places at which two JSON values differ, as `part/pointer`, with both values; None if absent."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in sorted({*before, *after}):
-            yield from differences(before.get(name), after.get(name), f"{path}/{escaped(str(name))}")
-    elif before != after:
+            place = f"{path}/{escaped(str(name))}"
+            if name in before and name in after:
+                yield from differences(before[name], after[name], place)
+            else:  # also if the other side has null
+                yield place, before.get(name), after.get(name)
+    elif not is_same_json(before, after):
         yield path, before, after

@@ -132,6 +132,20 @@ def test_changes_of_endpoint_config_and_secret_are_listed(api: Api, database: Da
     assert "is paused" in api.get(f"/dead-letters/{letter}/since").json["verdict"]
 
 
+def test_change_of_a_type_or_to_null_is_a_change(api: Api, database: Database) -> None:
+    spec = {"url": "https://pay.example", "timeout_ms": 5000}
+    register(api, spec=spec | {"body_template": {"a": 1, "b": 2.0}})
+    letter = rows.add_letter(database, **TIMEOUT)
+    body = {"type": "HTTP", "spec": spec | {"body_template": {"a": True, "b": 2, "c": None}}}
+    etag = api.get("/endpoints/target").headers["ETag"]
+    assert api.put("/endpoints/target", body, headers={"If-Match": etag}).status_code == 200
+    found = api.get(f"/dead-letters/{letter}/since").json
+    changes = [(each["path"], each["before"], each["after"]) for each in found["changes"]]
+    assert changes == [("spec/body_template/a", 1, True), ("spec/body_template/c", None, None)]
+    assert changes[0][2] is True
+    assert not found["verdict"].startswith("Nothing")
+
+
 def test_unknown_letter_is_404(api: Api, database: Database) -> None:
     assert api.get("/dead-letters/att_unknown/since").status_code == 404
     database.fetch(text("SELECT 1"))
