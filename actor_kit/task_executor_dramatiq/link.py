@@ -53,6 +53,7 @@ class Links:
         self._lock = threading.RLock()  # of the socket for writing, and of all above
         self._welcomed = threading.Event()
         self._is_closed = False
+        self._has_left = False  # the worker of the connection, which stops
         self._thread: threading.Thread | None = None
         self._process_id = 0
         self._pause_seconds = MIN_PAUSE_SECONDS
@@ -133,7 +134,10 @@ class Links:
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
         if self._workers.avoided is not None and not self._held and self._socket is not None:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._has_left = True
+            # The worker closes the connection at this end. To refuse its frames could lose outcomes under way by TCP.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
 
     def _run(self) -> None:
         """Read frames, and connect again, until closed; the pauses grow until a worker welcomes the process."""
@@ -176,6 +180,7 @@ class Links:
         """Connect to any worker; raises BrokerConnectionError."""
         self._socket = self._workers.connect()
         self.generation += 1
+        self._has_left = False
         self._write(self._hello())
         for name, places in self._rooms.items():
             self._write(encode("ROOM", queue=name, places=places))
@@ -248,6 +253,8 @@ class Links:
                 self._write(encode("FAILED", **named(key_of(frame)), error=failed))
             return
         with self._lock:
+            if self._has_left:
+                return  # the worker takes it back at the end of the connection
             self._held[message.key] = message
         inbox = self._inboxes.get(frame["queue"])
         if inbox is None or not self._rooms.get(frame["queue"]):

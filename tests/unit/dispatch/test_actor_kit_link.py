@@ -17,6 +17,8 @@ from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
 
+from tests.waiting import eventually
+
 PATIENCE_SECONDS = 20.0
 KEY: dict[str, Any] = {"execution": "e", "attempt": 1}
 
@@ -59,6 +61,36 @@ def test_process_leaves_a_stopping_worker_after_the_abort_of_a_message_that_was_
         left = pool.submit(read_to_the_end, server, *sent)
         links.open()
         assert left.result(2 * PATIENCE_SECONDS)
+    links.close()
+
+
+def test_process_that_leaves_a_stopping_worker_reads_until_the_worker_closes(
+    listening: tuple[Path, socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    """By TCP, a frame that finds nobody reading makes the system drop outcomes that are still to be sent."""
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 1)
+    message = {"actor": "mail", "queue": "mails", "input": {}}
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        connection.settimeout(PATIENCE_SECONDS)
+        connection.sendall(encode("WELCOME", endpoints={}, refused={}) + encode("MESSAGE", **message, **KEY))
+        opened.result(PATIENCE_SECONDS)
+        last = inbox.get(timeout=PATIENCE_SECONDS)
+        last.start()
+        connection.sendall(encode("DRAIN"))
+        eventually(lambda: links._workers.avoided is not None)  # noqa: SLF001 - nothing else shows that it was read
+        last.conclude(is_failed=False)
+        with connection:
+            sent = b"".join(iter(lambda: connection.recv(65_536), b""))
+            connection.sendall(encode("MESSAGE", **message, execution="late", attempt=1))
+            connection.sendall(encode("WRITTEN", is_written=False, **KEY))
+            eventually(lambda: "came too late" in caplog.text)
+    *_, outcome = FrameReader().feed(sent)
+    assert outcome["kind"] == "DONE"
+    assert inbox.empty()
     links.close()
 
 
