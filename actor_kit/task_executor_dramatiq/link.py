@@ -5,7 +5,6 @@ import os
 import queue
 import socket
 import threading
-import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ log = logging.getLogger("task_executor_dramatiq")
 
 WELCOME_SECONDS = 30.0
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
+REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key or the worker
 MAX_UNSENT = 10_000
 READ_BYTES = 262_144
 Inbox = queue.Queue[MessageInHand]
@@ -51,8 +51,9 @@ class Links:
         self._held: dict[MessageKey, MessageInHand] = {}
         self._unsent = deque[bytes](maxlen=MAX_UNSENT)
         self._lock = threading.RLock()  # of the socket for writing, and of all above
-        self._welcomed = threading.Event()
-        self._is_closed = False
+        self._answered = threading.Event()
+        self._closed = threading.Event()
+        self._refusal: str | None = None
         self._has_left = False  # the worker of the connection, which stops
         self._thread: threading.Thread | None = None
         self._process_id = 0
@@ -64,7 +65,7 @@ class Links:
         return self._socket is not None and self._process_id == os.getpid()
 
     def open(self) -> None:
-        """Connect unless connected; raises BrokerConnectionError if no worker listens."""
+        """Connect unless connected; raises BrokerConnectionError if no worker listens, or one refuses the process."""
         with self._lock:
             if self._process_id != os.getpid():
                 self._begin_in_this_process()
@@ -72,22 +73,26 @@ class Links:
                 self._connect()
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
-        if not self._welcomed.wait(WELCOME_SECONDS):
+        is_answered = self._answered.wait(WELCOME_SECONDS)
+        if self._refusal is not None:
+            raise BrokerConnectionError(self._refusal)
+        if not is_answered:
             raise BrokerConnectionError(f"the worker at {self._workers.at} does not answer")
 
     def _begin_in_this_process(self) -> None:
         """Forget the connection of a parent process: a fork copies this object without its thread."""
         self._process_id, self._thread, self._socket = os.getpid(), None, None
         self.session_id = uuid.uuid4().hex
-        self._welcomed.clear()
+        self._refusal = None
+        self._answered.clear()
 
     def declare(self) -> None:
         """Register the actors of this process again, because there is another actor; waits for the answer."""
         self.open()
         with self._lock:
-            self._welcomed.clear()
+            self._answered.clear()
             self._write(self._hello())
-        self._welcomed.wait(WELCOME_SECONDS)
+        self._answered.wait(WELCOME_SECONDS)
 
     def set_room(self, queue_name: str, places: int) -> Inbox:
         """Take at most `places` messages of a queue; returns where they arrive."""
@@ -121,7 +126,7 @@ class Links:
 
     def close(self) -> None:
         """Give all messages back and close the connection."""
-        self._is_closed = True
+        self._closed.set()
         for message in [*self._held.values()]:
             self.give_back(message)
         with self._lock:
@@ -140,8 +145,8 @@ class Links:
                 self._socket.shutdown(socket.SHUT_WR)
 
     def _run(self) -> None:
-        """Read frames, and connect again, until closed; the pauses grow until a worker welcomes the process."""
-        while not self._is_closed:
+        """Read frames, and connect again, until closed; the pauses grow until a worker answers."""
+        while not self._closed.is_set():
             try:
                 with self._lock:
                     if self._socket is None:
@@ -149,7 +154,7 @@ class Links:
                 self._read(self._socket)
             except BrokerConnectionError as error:
                 log.warning("%s; trying again", error)
-            time.sleep(self._pause_seconds)
+            self._closed.wait(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
 
     def _read(self, connection: socket.socket | TlsSocket | None) -> None:
@@ -161,7 +166,7 @@ class Links:
                 if connection is not self._socket:
                     return
         except (OSError, ValueError) as error:
-            if not self._is_closed:
+            if not self._closed.is_set() and self._refusal is None:
                 log.warning("the connection to the worker broke: %s", error)
         self._disconnect()
 
@@ -171,7 +176,7 @@ class Links:
             if self._socket is not None:
                 self._socket.close()
                 self._socket = None
-            self._welcomed.clear()
+            self._answered.clear()
             for message in [*self._held.values()]:
                 if message.drop():
                     del self._held[message.key]
@@ -217,11 +222,14 @@ class Links:
                 self.endpoints = dict(frame["endpoints"])
                 for actor, reason in frame["refused"].items():
                     log.error("actor %s cannot run: %s", actor, reason)
-                self._pause_seconds = MIN_PAUSE_SECONDS
-                self._welcomed.set()
+                self._pause_seconds, self._refusal = MIN_PAUSE_SECONDS, None
+                self._answered.set()
             case "REFUSED":
-                log.error("the worker refuses this process: %s", frame["reason"])
-                raise OSError(frame["reason"])
+                self._refusal = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
+                self._pause_seconds = REFUSED_PAUSE_SECONDS
+                log.error("%s; trying again in %d s", self._refusal, REFUSED_PAUSE_SECONDS)
+                self._answered.set()
+                raise OSError(self._refusal)
             case "DROP" | "ABORT" as kind:
                 self._stop(kind, self._held.get(key_of(frame)))
             case "WRITTEN" if not frame["is_written"]:

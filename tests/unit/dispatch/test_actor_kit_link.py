@@ -94,22 +94,43 @@ def test_process_that_leaves_a_stopping_worker_reads_until_the_worker_closes(
     links.close()
 
 
-def test_refused_process_connects_again_only_after_growing_pauses(
+def test_process_connects_again_only_after_growing_pauses(
     listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "WELCOME_SECONDS", 0.01)
     path, server = listening
     links = Links(f"unix:{path}", list)
-    refused_at = []
+    closed_at = []
     with pytest.raises(BrokerConnectionError, match="does not answer"):
         links.open()
     for _ in range(4):
         connection, _ = server.accept()
-        refused_at.append(time.monotonic())
-        with connection:
-            connection.sendall(encode("REFUSED", reason="another protocol"))
+        closed_at.append(time.monotonic())
+        connection.close()
     links.close()
-    assert refused_at[-1] - refused_at[0] >= 0.05 + 0.1 + 0.2
+    assert closed_at[-1] - closed_at[0] >= 0.05 + 0.1 + 0.2
+
+
+def test_refused_process_says_why_and_waits_longer(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert link.REFUSED_PAUSE_SECONDS > 10 * link.MAX_PAUSE_SECONDS
+    monkeypatch.setattr(link, "REFUSED_PAUSE_SECONDS", 2 * link.MAX_PAUSE_SECONDS)
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    refused_at = []
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        for _ in range(2):
+            connection, _ = server.accept()
+            refused_at.append(time.monotonic())
+            with connection:
+                connection.sendall(encode("REFUSED", reason="The API key is not valid."))
+        with pytest.raises(BrokerConnectionError, match=r"refuses this process: The API key is not valid\."):
+            opened.result(PATIENCE_SECONDS)
+    links.close()
+    assert refused_at[1] - refused_at[0] >= link.REFUSED_PAUSE_SECONDS
+    assert {record.levelname for record in caplog.records} == {"ERROR"}
 
 
 def test_outcome_that_is_too_large_to_send_fails_its_message(
