@@ -7,7 +7,7 @@ import click
 from app.cli.commands import NOT_FOUND, REFUSED, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_table
 from app.kernel.access import enqueue_grants
-from app.kernel.access.enqueue_grants import EnqueueGrant
+from app.kernel.access.enqueue_grants import EnqueueGrant, LastGrantError
 from app.kernel.db import Database
 from app.kernel.suggestions import did_you_mean
 from schema.job_bounds import NAME_PATTERN
@@ -62,19 +62,32 @@ def add(role: str, pattern: str, yes: bool, as_json: bool) -> None:
 def remove(role: str, pattern: str, yes: bool, as_json: bool) -> None:
     """Remove a grant, at once. Exits with 3 if there is no such grant.
 
-    Removing the last grant opens te_enqueue to each role that may execute it.
+    Removing the last grant opens te_enqueue to each role that may execute it; the answer says so (`is_open`).
     """
     grant = EnqueueGrant(role, pattern)
     with ready_database() as database:
-        found = enqueue_grants.list_grants(database)
-        if grant not in found:
+        while not _is_removed(database, grant, yes=yes):
+            pass  # it has become the last one meanwhile, so the question is another one
+        is_open = not enqueue_grants.list_grants(database)
+    effect = ", and te_enqueue is open to all with EXECUTE" if is_open else ""
+    said = f"{pattern} is no longer granted to {role}{effect}"
+    print_result({**asdict(grant), "is_open": is_open}, said, as_json=as_json)
+
+
+def _is_removed(database: Database, grant: EnqueueGrant, *, yes: bool) -> bool:
+    """Ask and remove; returns false if the grant has become the last one since the question."""
+    found = enqueue_grants.list_grants(database)
+    if grant not in found:
+        raise _absent(grant)
+    is_last = found == [grant]
+    effect = "; each role with EXECUTE on te_enqueue then creates jobs of every endpoint" if is_last else ""
+    confirm(f"Remove the grant {grant.pattern!r} of {grant.role_name!r}{effect}?", yes=yes)
+    try:
+        if not enqueue_grants.remove(database, grant, by=actor(), may_be_last=is_last or yes):
             raise _absent(grant)
-        is_last = found == [grant]
-        effect = "; each role with EXECUTE on te_enqueue then creates jobs of every endpoint" if is_last else ""
-        confirm(f"Remove the grant {pattern!r} of {role!r}{effect}?", yes=yes)
-        if not enqueue_grants.remove(database, grant, by=actor()):
-            raise _absent(grant)
-    print_result(asdict(grant), f"{pattern} is no longer granted to {role}", as_json=as_json)
+    except LastGrantError:
+        return False
+    return True
 
 
 def _check_role(database: Database, role: str) -> None:

@@ -13,6 +13,7 @@ from app.kernel.db import Database
 from app.kernel.sql import statement
 
 LIST = statement("te_grants.list", "SELECT role_name, pattern FROM te_grants ORDER BY role_name, pattern")
+LOCK = statement("te_grants.lock", "SELECT role_name, pattern FROM te_grants ORDER BY role_name, pattern FOR UPDATE")
 ADD = statement(
     "te_grants.add",
     """
@@ -35,6 +36,10 @@ class EnqueueGrant:
     pattern: str
 
 
+class LastGrantError(Exception):
+    """The removal would leave no grant, and so open te_enqueue."""
+
+
 def list_grants(database: Database) -> list[EnqueueGrant]:
     """Read all grants, by role."""
     return [EnqueueGrant(row.role_name, row.pattern) for row in database.fetch(LIST)]
@@ -50,15 +55,17 @@ def add(database: Database, grant: EnqueueGrant, *, by: Actor) -> bool:
     return _change(database, grant, by, is_added=True)
 
 
-def remove(database: Database, grant: EnqueueGrant, *, by: Actor) -> bool:
-    """Remove a grant; returns false if there was none."""
-    return _change(database, grant, by, is_added=False)
+def remove(database: Database, grant: EnqueueGrant, *, by: Actor, may_be_last: bool) -> bool:
+    """Remove a grant; returns false if there was none. Raises LastGrantError unless the last one may be removed."""
+    return _change(database, grant, by, is_added=False, may_be_last=may_be_last)
 
 
-def _change(database: Database, grant: EnqueueGrant, by: Actor, *, is_added: bool) -> bool:
+def _change(database: Database, grant: EnqueueGrant, by: Actor, *, is_added: bool, may_be_last: bool = True) -> bool:
     change, values = AuditedChange(by), {"role_name": grant.role_name, "pattern": grant.pattern}
 
     def body(connection: Connection) -> bool:
+        if not may_be_last and _locked(connection) == [grant]:
+            raise LastGrantError("This is the last grant now, because another one was removed.")
         if connection.execute(ADD if is_added else REMOVE, values).first() is None:
             return False
         action = AuditAction.CREATE if is_added else AuditAction.DELETE
@@ -67,3 +74,8 @@ def _change(database: Database, grant: EnqueueGrant, by: Actor, *, is_added: boo
         return True
 
     return change.make(database, body, default=True)
+
+
+def _locked(connection: Connection) -> list[EnqueueGrant]:
+    """Lock and read all grants, so that of two removals the second one sees what the first one has left."""
+    return [EnqueueGrant(row.role_name, row.pattern) for row in connection.execute(LOCK)]

@@ -1,16 +1,22 @@
 """Grants of te_enqueue: a role creates jobs of the endpoints that te_grants names."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import psycopg2
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from task_executor_client.transaction import EnqueueError, enqueue, send
 
+from app.kernel.access import enqueue_grants
+from app.kernel.access.enqueue_grants import EnqueueGrant, LastGrantError
+from app.kernel.audit import Actor
 from app.kernel.db import Database
 from app.kernel.name_patterns import matches
 from tests.enqueue_caller import ENDPOINTS, Caller, calling
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgresql_only
 
@@ -87,3 +93,24 @@ def test_group_whose_role_must_be_set_sends_jobs_with_a_url(caller: Caller) -> N
 def test_pattern_is_one_of_names(caller: Caller) -> None:
     with pytest.raises(IntegrityError, match="chk_te_grants_pattern"):
         caller.grant(caller.name, "Mail%")
+
+
+def test_of_two_removals_at_once_the_second_one_knows_that_it_is_the_last(
+    caller: Caller, database: Database, database_url: str
+) -> None:
+    caller.grant(caller.name, "mail-*")
+    caller.grant(caller.name, "pay")
+    last, by = EnqueueGrant(caller.name, "pay"), Actor("operator")
+    with closing(psycopg2.connect(database_url)) as first, ThreadPoolExecutor(1) as pool:
+        with first.cursor() as cursor:
+            cursor.execute("DELETE FROM te_grants WHERE pattern = 'mail-*'")
+        second = pool.submit(enqueue_grants.remove, database, last, by=by, may_be_last=False)
+        waiting = text(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        eventually(lambda: second.done() or database.fetch(waiting))
+        first.commit()
+        with pytest.raises(LastGrantError):
+            second.result()
+    assert enqueue_grants.list_grants(database) == [last]
+    assert enqueue_grants.remove(database, last, by=by, may_be_last=True)

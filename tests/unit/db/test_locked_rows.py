@@ -79,6 +79,7 @@ WAITS = {
     "routes.clear routes": "a change of the routes; only such a change locks them, behind routes.lock",
     "routes.move endpoints": "a change of the routes; it waits 100 ms",
     "secrets.reencrypt secrets": "a command of the operator",
+    "te_grants.lock te_grants": "a command of the operator; only such commands lock these rows",
     "targets.change breaker_counts": "the counts of one breaker, behind its locked row",
     "targets.publish breaker_counts": CHILD,
     **dict.fromkeys(
