@@ -77,5 +77,5 @@ def _change(database: Database, grant: EnqueueGrant, by: Actor, *, is_added: boo
 
 
 def _locked(connection: Connection) -> list[EnqueueGrant]:
-    """Lock and read all grants, so that of two removals the second one sees what the first one has left."""
+    """Lock and read all grants, so that a second removal waits and reads the grants that the first has left."""
     return [EnqueueGrant(row.role_name, row.pattern) for row in connection.execute(LOCK)]

@@ -95,7 +95,7 @@ def test_pattern_is_one_of_names(caller: Caller) -> None:
         caller.grant(caller.name, "Mail%")
 
 
-def test_of_two_removals_at_once_the_second_one_knows_that_it_is_the_last(
+def test_second_of_two_removals_at_once_is_refused_as_the_last(
     caller: Caller, database: Database, database_url: str
 ) -> None:
     caller.grant(caller.name, "mail-*")
