@@ -1,6 +1,7 @@
 """Key gate: a connection by TLS from another machine, until the worker has accepted its API key."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from app.kernel.errors import TaskExecutorError, UnavailableError
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.server import ActorServer
     from actors.dispatch.actor_link.tls_port import TlsPort
+
+log = logging.getLogger(__name__)
 
 KEY_SECONDS = 10.0  # for the handshake, and for the key after it
 RECHECK_SECONDS = 30.0  # a connection with a revoked key lasts for at most as long
@@ -99,6 +102,10 @@ class KeyGate(asyncio.Protocol):
         """Hand the connection over if the key may work actors, and close it once the key may not."""
         try:
             key_id = await asyncio.to_thread(self._tls.verify, key)
+        except UnavailableError as error:  # no answer is no refusal, after which a process waits longer
+            log.warning("cannot check the API key of a process with actors: %s", error.message)
+            self._transport.close()
+            return
         except TaskExecutorError as error:
             self._refuse(error.message)
             return

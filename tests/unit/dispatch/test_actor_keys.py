@@ -159,6 +159,15 @@ def test_connection_without_a_valid_key_is_refused(
     run(place, sockets, client)
 
 
+def test_key_that_cannot_be_checked_is_not_refused(place: Place, sockets: Path) -> None:
+    def client(_: ActorServer) -> None:
+        with closing(place.connect()) as connection:
+            connection.sendall(HELLO)
+            assert connection.recv(65_536) == b""
+
+    run(place, sockets, client, Keys(is_away=True))
+
+
 def test_connection_without_a_key_is_closed_in_time(place: Place, sockets: Path) -> None:
     def client(_: ActorServer) -> None:
         with socket.create_connection(("127.0.0.1", place.port)) as plain:
