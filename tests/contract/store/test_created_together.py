@@ -20,7 +20,7 @@ from app.queue.jobs.job_creation import MAX_GROUPED_INPUT, Created, Creator
 from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
-from tests.group_commit_waiters import waiting_in_group_commit
+from tests.group_commit_waiters import waiting_in_group_commit, writing_in_creation
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -125,6 +125,7 @@ def gathered(create: Create, lock: Lock, jobs: list[NewJob]) -> list[Future[Crea
 def waiting(create: Create, jobs: list[NewJob]) -> list[Future[Created]]:
     first, *others = jobs
     futures = [create(first)]
+    eventually(lambda: writing_in_creation() == 1)  # else another thread may come first
     futures += [create(new) for new in others]
     eventually(lambda: waiting_in_group_commit() == len(others))
     return futures
@@ -247,10 +248,10 @@ def test_groups_of_two_processes_with_the_same_keys_do_not_deadlock(
         futures = []
         for group_creator, keys_ in ((creator, ["a", "1", "2", "3"]), (other, ["b", "3", "2", "1"])):
             for key in keys_:
-                before = waiting_in_group_commit()
+                count = writing_in_creation if key in {"a", "b"} else waiting_in_group_commit
+                before = count()
                 futures.append(pool.submit(group_creator.create, job(key), together=True))
-                if key not in {"a", "b"}:
-                    eventually(lambda before=before: waiting_in_group_commit() == before + 1)  # type: ignore[misc]
+                eventually(lambda count=count, before=before: count() == before + 1)  # type: ignore[misc]
         lock.release()
         assert sorted(future.result(HUNG_SECONDS).is_new for future in futures) == [False] * 3 + [True] * 5
     assert failed == []
