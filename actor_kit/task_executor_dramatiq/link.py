@@ -23,6 +23,7 @@ log = logging.getLogger("task_executor_dramatiq")
 WELCOME_SECONDS = 30.0
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
 REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key or the worker
+CLOSE_SECONDS = 2.0
 MAX_UNSENT = 10_000
 READ_BYTES = 262_144
 Inbox = queue.Queue[MessageInHand]
@@ -125,10 +126,15 @@ class Links:
                 self._held.pop(message.key, None)
 
     def close(self) -> None:
-        """Give all messages back and close the connection."""
+        """Give all messages back and close the connection; waits up to CLOSE_SECONDS for the end by the worker."""
         self._closed.set()
         for message in [*self._held.values()]:
             self.give_back(message)
+        with self._lock:
+            thread = self._thread if self._socket is not None else None
+            self._end_sending()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(CLOSE_SECONDS)
         with self._lock:
             if self._socket is not None:
                 with suppress(OSError):
@@ -139,8 +145,12 @@ class Links:
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
         if self._workers.avoided is not None and not self._held and self._socket is not None:
-            self._has_left = True
-            # The worker closes the connection at this end. To refuse its frames could lose outcomes under way by TCP.
+            self._end_sending()
+
+    def _end_sending(self) -> None:
+        """Let the worker close the connection: to refuse its frames could lose outcomes under way by TCP."""
+        self._has_left = True
+        if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
 

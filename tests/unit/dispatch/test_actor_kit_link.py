@@ -94,6 +94,26 @@ def test_process_that_leaves_a_stopping_worker_reads_until_the_worker_closes(
     links.close()
 
 
+def test_process_that_ends_reads_until_the_worker_closes(listening: tuple[Path, socket.socket]) -> None:
+    """Otherwise the system may drop its last outcomes, as above."""
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    with ThreadPoolExecutor(2) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        connection.settimeout(PATIENCE_SECONDS)
+        connection.sendall(encode("WELCOME", endpoints={}, refused={}))
+        opened.result(PATIENCE_SECONDS)
+        closed = pool.submit(links.close)
+        with connection:
+            while connection.recv(65_536):
+                pass
+            connection.sendall(encode("WRITTEN", is_written=True, **KEY))
+            assert not closed.done()
+        closed.result(PATIENCE_SECONDS)
+    assert not links.is_open
+
+
 def test_process_connects_again_only_after_growing_pauses(
     listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
