@@ -9,7 +9,7 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import BulkOperationNotFoundError
 from app.kernel.formats import duration_ms, show_duration
-from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
+from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter, with_joined_ids
 from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.reading.execution_filter import ExecutionFilter
@@ -30,7 +30,6 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
 OF_LETTERS = frozenset({"letter_id", "group", "failed_after", "failed_before"})
 FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels", "error_type"}
 """Filters of `archive`; no other action has the filters in `OF_LETTERS`."""
-_OF_IDS = {"execution_ids": "execution_id", "letter_ids": "letter_id"}
 OF_SCHEDULES = {BulkAction.PAUSE: JobStatus.ACTIVE, BulkAction.RESUME: JobStatus.PAUSED}
 """Actions on repeating jobs, and the state of the jobs that they apply to."""
 FILTERS_OF_SCHEDULES = frozenset({"job_id", "endpoint", "queue", "name", "labels", "created_after", "created_before"})
@@ -56,13 +55,10 @@ class BulkFilter(ExecutionFilter):
     @property
     def given(self) -> dict[str, Any]:
         """Return the given conditions by the names that a request has for them."""
-        values = {name: value for name, value in asdict(self).items() if value is not None}
+        values = with_joined_ids({name: value for name, value in asdict(self).items() if value is not None})
         statuses, late_ms = values.pop("statuses"), values.pop("late_over_ms", None)
         if statuses:
             values["status"] = ",".join(statuses)
-        for name, stored in _OF_IDS.items():
-            if name in values:
-                values[stored] = ",".join(values.pop(name))
         return values if late_ms is None else values | {"late_over": show_duration(late_ms)}
 
     @classmethod
@@ -70,11 +66,8 @@ class BulkFilter(ExecutionFilter):
         """Return the filter of a stored bulk operation."""
         values = loaded_filter(stored)
         statuses, late_over = values.pop("status", None), values.pop("late_over", None)
-        executions, letters = (values.pop(name, None) for name in _OF_IDS.values())
         return cls(
             **values,
-            execution_ids=executions and tuple(executions.split(",")),
-            letter_ids=letters and tuple(letters.split(",")),
             statuses=tuple(map(ExecutionStatus, statuses.split(","))) if statuses else (),
             late_over_ms=late_over and duration_ms(late_over),
         )

@@ -1,7 +1,7 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -42,13 +42,6 @@ class LetterFilter:
     letter_ids: Collection[str] | None = None
     failed_after: datetime | None = None
     failed_before: datetime | None = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Return the conditions by the names that a request has for them, without the state."""
-        values = {name: value for name, value in asdict(self).items() if name != "state" and value is not None}
-        letters = values.pop("letter_ids", None)
-        return values if letters is None else values | {"letter_id": ",".join(letters)}
 
     def part(self, after: Position | None) -> Part:
         """Return the part of the list behind a position."""

@@ -4,7 +4,7 @@ Letters of failures after its start are not touched: an execution that fails aga
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 
@@ -66,7 +66,7 @@ def begin(
 
     After the first `trial` letters the rest follows once `least` of their executions have succeeded; None: no trial.
     """
-    given = stored_filter(wanted.given)
+    given = stored_filter(asdict(wanted) | {"state": None})
     values = {"wanted": given, "to_endpoint": to_endpoint, "rate": rate, "actor": actor, "trial": trial, "least": least}
     return REDRIVES.begin(database, ids.redrive_id(), **values)
 
@@ -82,8 +82,7 @@ class RedriveJob:
     def filter_of(self, bulk_job: Redrive) -> LetterFilter:
         given = loaded_filter(bulk_job.wanted)
         until = min(given.pop("failed_before", bulk_job.created_at), bulk_job.created_at)
-        letters = given.pop("letter_id", None)
-        return LetterFilter(**given, failed_before=until, letter_ids=letters and tuple(letters.split(",")))
+        return LetterFilter(**given, failed_before=until)
 
     def next(
         self, database: Database, wanted: LetterFilter, after: Position, limit: int

@@ -12,6 +12,9 @@ from schema.states import BulkJobStatus
 
 BEGINNING = Position.behind(EPOCH)
 
+_IDS = {"execution_ids": "execution_id", "letter_ids": "letter_id"}
+"""Filters by several ids, and the names of requests for them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJob(RowValue):
@@ -82,12 +85,12 @@ def stored_filter(values: Mapping[str, Any]) -> dict[str, Any]:
         values: Filter by name; instants are `datetime`.
 
     Returns:
-        Values with RFC 3339 texts for instants.
+        Values with RFC 3339 texts for instants, and texts of ids as requests have them.
 
     Example:
         stored_filter({"endpoint": "mail", "labels": None})  # {"endpoint": "mail"}
     """
-    given = {name: value for name, value in values.items() if value is not None}
+    given = with_joined_ids({name: value for name, value in values.items() if value is not None})
     return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in given.items()}
 
 
@@ -98,9 +101,18 @@ def loaded_filter(stored: Mapping[str, Any]) -> dict[str, Any]:
         stored: Result of `stored_filter`.
 
     Returns:
-        Values, with `datetime` for names that end with `_after` or `_before`.
+        Values, with `datetime` for names that end with `_after` or `_before`, and tuples of ids.
     """
-    return {
+    values: dict[str, Any] = {
         name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
         for name, value in stored.items()
     }
+    for name, requested in _IDS.items():
+        if requested in values:
+            values[name] = tuple(values.pop(requested).split(","))
+    return values
+
+
+def with_joined_ids(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a filter with its ids as requests have them: one text, under the singular name."""
+    return {_IDS.get(name, name): ",".join(value) if name in _IDS else value for name, value in values.items()}
