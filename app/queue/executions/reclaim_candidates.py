@@ -23,6 +23,7 @@ from schema.states import EndpointType
 _GRACE_MS = {type_: each.stuck_grace_ms for type_, each in TRANSPORTS.items() if each.stuck_grace_ms is not None}
 _TIMEOUT_MS = {type_: TRANSPORTS[type_].defaults["timeout_ms"] for type_ in _GRACE_MS}
 _MAX_LOST = {type_: each.defaults["max_lost"] for type_, each in TRANSPORTS.items() if "max_lost" in each.defaults}
+_BOUNDED = ", ".join(f"'{type_}'" for type_ in _MAX_LOST)
 
 
 def _by_type(values: Mapping[EndpointType, int]) -> str:
@@ -51,7 +52,8 @@ _CANDIDATES = f"""
            (SELECT count(*) FROM attempts AS a
              WHERE a.execution_id = e.execution_id
                AND a.error->>'type' IN ('WORKER_LOST', 'STUCK', 'PROCESS_LOST')) AS lost_before,
-           {losses("e.execution_id")} AS losses, e.endpoint_type, v.spec->'max_lost' AS max_lost,
+           CASE WHEN e.endpoint_type IN ({_BOUNDED}) THEN {losses("e.execution_id")} END AS losses,
+           e.endpoint_type, v.spec->'max_lost' AS max_lost,
            (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
