@@ -42,7 +42,8 @@ class ListExport(Generic[T]):
         reads: API operation of the list.
         prepare: Reads the filter of the address, and returns the read of a page; raises InvalidRequestError.
         shape: Schema of a row of the API.
-        columns: Names of the columns; without `values`, names of fields of the schema.
+        columns: Names of the columns of `values`; by default the fields of the schema without inputs, which are in
+            lines of JSON only.
         values: Values of a row in these columns.
     """
 
@@ -51,12 +52,18 @@ class ListExport(Generic[T]):
     reads: str
     prepare: Callable[[], ReadPage[T]]
     shape: Schema
-    columns: Sequence[str]
+    columns: Sequence[str] = ()
     values: Callable[[T], Sequence[Any]] | None = None
 
     @property
     def route(self) -> str:
         return _route(self.name)
+
+    @property
+    def head(self) -> Sequence[str]:
+        """Return the names of the columns."""
+        fields = self.shape.fields.items()
+        return self.columns or [field.data_key or name for name, field in fields if name != "input"]
 
     def register(self, blueprint: Blueprint, permissions: Permissions) -> None:
         permissions.declare(self.route, self.reads)
@@ -68,7 +75,7 @@ class ListExport(Generic[T]):
         if kind == "ndjson":
             return "".join(f"{compact_json(each)}\n" for each in shown)
         if self.values is None:
-            return csv_text([each.get(name) for name in self.columns] for each in shown)
+            return csv_text([each.get(name) for name in self.head] for each in shown)
         return csv_text(map(self.values, items))
 
     def _serve(self) -> Response:
@@ -109,7 +116,7 @@ class _Lines(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         deadline.begin(SECONDS)
         try:
-            yield csv_text([self._export.columns]) if self._kind == "csv" else ""
+            yield csv_text([self._export.head]) if self._kind == "csv" else ""
             for items in self._pages():
                 yield self._export.text(items, self._kind)
         except TimedOutError:

@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from marshmallow import Schema
-
 from app.console.http.forms import query, refuse
 from app.console.http.list_export import ListExport
 from app.console.http.page_rendering import now
@@ -55,9 +53,10 @@ def _jobs() -> ReadPage[Job]:
 
 
 def _uncertain() -> ReadPage[UncertainAttempt]:
-    if SINCE in query() and uncertain_filter().created_after is None:
+    wanted = uncertain_filter()
+    if SINCE in query() and wanted.created_after is None:
         refuse(SINCE, "Must be a duration, such as 2h or 7d.")
-    return partial(page_of_uncertain, services().database, uncertain_filter())
+    return partial(page_of_uncertain, services().database, wanted)
 
 
 def _audit() -> ReadPage[AuditEntry]:
@@ -69,17 +68,6 @@ def _refuse(faults: Mapping[str, str]) -> None:
         refuse(name, fault)
 
 
-def _fields(shape: Schema) -> list[str]:
-    """Return the columns of a list: inputs are in lines of JSON only."""
-    return [field.data_key or name for name, field in shape.fields.items() if name != "input"]
-
-
-_LETTER, _JOB, _ATTEMPT, _ENTRY = (
-    DeadLetterSchema(),
-    JobSchema(),
-    UncertainAttemptSchema(),
-    AuditEntrySchema(),
-)
 EXPORTS: tuple[ListExport[Any], ...] = (
     ListExport(
         name="executions",
@@ -95,24 +83,15 @@ EXPORTS: tuple[ListExport[Any], ...] = (
         path="/dead-letters",
         reads="GET /dead-letters",
         prepare=_letters,
-        shape=_LETTER,
-        columns=_fields(_LETTER),
+        shape=DeadLetterSchema(),
     ),
-    ListExport(name="jobs", path="/jobs", reads="GET /jobs", prepare=_jobs, shape=_JOB, columns=_fields(_JOB)),
+    ListExport(name="jobs", path="/jobs", reads="GET /jobs", prepare=_jobs, shape=JobSchema()),
     ListExport(
         name="uncertain",
         path="/uncertain",
         reads="GET /attempts",
         prepare=_uncertain,
-        shape=_ATTEMPT,
-        columns=_fields(_ATTEMPT),
+        shape=UncertainAttemptSchema(),
     ),
-    ListExport(
-        name="audit",
-        path="/activity/audit",
-        reads="GET /audit",
-        prepare=_audit,
-        shape=_ENTRY,
-        columns=_fields(_ENTRY),
-    ),
+    ListExport(name="audit", path="/activity/audit", reads="GET /audit", prepare=_audit, shape=AuditEntrySchema()),
 )
