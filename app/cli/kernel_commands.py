@@ -36,6 +36,7 @@ COMMANDS: Sequence[click.Command] = (
 def group_with(commands: Iterable[click.Command]) -> ApplicationGroup:
     """Return the group of the commands of the kernel and of features."""
     group = ApplicationGroup()
+    # The commands of flask-smorest follow no convention of ours, such as --json.
     for command in (*COMMANDS, openapi_cli.group, *commands):
         group.add_command(command)
     return group

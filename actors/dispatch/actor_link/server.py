@@ -183,7 +183,7 @@ class ActorServer:
             refused=found.refused,
             sessions=len(self.sessions),
         )
-        if self.is_draining:  # its HELLO came after those that were told
+        if self.is_draining:  # `drain` has told the processes that were connected then
             session.send(FrameKind.DRAIN)
         self.report_room()
 

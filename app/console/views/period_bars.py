@@ -1,4 +1,4 @@
-"""Periods of a list as bars: deliveries of equal steps of time, of which a person chooses one."""
+"""Periods of a list: bars of the deliveries in equal steps of time, of which a person chooses one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
