@@ -292,15 +292,13 @@ class WorkflowSpec(TypedDict):
     """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     nodes: list[dict[str, Any]]
-    """As `nodes` of `POST /workflows` May contain ."""
+    """As `nodes` of `POST /workflows`."""
     on_failure: NotRequired[Literal["stop", "continue", "compensate"]]
     max_parallel: NotRequired[int]
     deadline: NotRequired[str | int]
     """Time from the start, such as `2h`."""
     output: NotRequired[Any]
-    """JSON with variables, the body of the output of the execution; when absent, the states of the last nodes May
-    contain .
-    """
+    """JSON with variables, the body of the output of the execution; when absent, the states of the last nodes."""
     timeout_ms: NotRequired[int]
     """Time to store the workflow; `deadline` bounds its nodes."""
 

@@ -21,6 +21,7 @@ def paths(story: Story) -> dict[str, str]:
         "punctuality": "/console/executions?columns=punctuality&since=2h",
         "failed": f"/console/executions/{story.failed}",
         "endpoint-editor": "/console/endpoints/charge-card/edit",
+        "endpoint-new": "/console/new-endpoint?type=NOTIFICATION",
         "retrying": f"/console/executions/{story.retrying}",
         "waiting": f"/console/executions/{story.waiting[2]}",
         "good": f"/console/executions/{story.good}",

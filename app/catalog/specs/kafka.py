@@ -37,6 +37,7 @@ PROPERTIES = (
     "receive.message.max.bytes",
 )
 SECRET_PROPERTIES = frozenset({"sasl.password", "ssl.key.pem", "ssl.key.password"})
+_CERTIFICATES = frozenset({"ssl.ca.pem", "ssl.certificate.pem"})
 
 MAX_HOST = 253
 
@@ -47,7 +48,9 @@ _FORM = "Must be host:port entries, separated by commas"
 _PROPERTIES_SCHEMA = {
     "type": "object",
     "properties": {
-        name: {"type": "string"} | ({"pattern": SOLE_SECRET.pattern} if name in SECRET_PROPERTIES else {})
+        name: {"type": "string"}
+        | ({"pattern": SOLE_SECRET.pattern} if name in SECRET_PROPERTIES else {})
+        | ({"contentMediaType": "application/x-pem-file"} if name in _CERTIFICATES else {})
         for name in PROPERTIES
     },
     "additionalProperties": False,

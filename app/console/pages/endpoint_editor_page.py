@@ -3,7 +3,6 @@
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError
 
 from app.catalog.endpoints import version_history, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
@@ -12,18 +11,16 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form
 from app.console.http.page_rendering import to
+from app.console.pages.definition_form import loaded, schemas_of, shown_definition, switched, typed_form
 from app.console.pages.endpoint_page import reach_of_endpoint
 from app.console.views.difference import differences
-from app.console.views.typed_definition import NAMES, OF_JSON, TypedDefinition, texts_of, values_of
+from app.console.views.typed_definition import TypedDefinition, texts_of, values_of
 from app.kernel.errors import ConflictError, PreconditionFailedError, TaskExecutorError
 from app.web.catalog.endpoints_api import ChangedEndpointSchema, check_in, definition_of, replace_in
-from app.web.http.body import details_of
 from app.web.services import services, wake
-from schema.states import KeepResponse
 
-MAX_TEXT = 1_000_000  # characters of a field
 BASE = "base"  # field: the version that the form began with
-SEEN = "seen"  # field: a digest of the texts of the shown changes
+SEEN = "seen"  # field: a digest of the definition whose changes were shown
 
 page = ConsolePage(
     "endpoint_editor", "/endpoints/<name>/edit", "Edit an endpoint", reads="PUT /endpoints/<name>", under="endpoints"
@@ -34,14 +31,18 @@ page = ConsolePage(
 def show(name: str) -> Values:
     """Return the form with the present definition."""
     endpoint = _editable(name)
-    return _values(endpoint, TypedDefinition.of(texts_of(endpoint)))
+    schemas = schemas_of(endpoint.type)
+    return _values(endpoint, TypedDefinition.of(texts_of(endpoint, schemas), schemas))
 
 
 @action("PUT /endpoints/<name>")
 def save(name: str) -> Done | Response:
     """Show the changes, or make the next version; a form of an earlier state is shown with the changes since."""
-    endpoint, typed = _editable(name), TypedDefinition.of(_typed_texts())
-    body = _loaded(endpoint, typed)
+    endpoint = _editable(name)
+    typed = typed_form(endpoint.type)
+    if (other := switched(typed)) is not None:
+        return _again(endpoint, other, None, 422 if other.faults else 200)
+    body = loaded(ChangedEndpointSchema(), endpoint.type, typed)
     wants_to_save = form().text("do") == "save" and form().text(SEEN) == typed.digest
     try:
         if body is None:
@@ -69,22 +70,6 @@ def _editable(name: str) -> Endpoint:
     return endpoint
 
 
-def _typed_texts() -> dict[str, str]:
-    return {name: form().text(name, longest=MAX_TEXT).replace("\r\n", "\n") for name in (*NAMES, *OF_JSON)}
-
-
-def _loaded(endpoint: Endpoint, typed: TypedDefinition) -> dict[str, Any] | None:
-    """Load the definition as the API does; None if it has faults."""
-    if typed.faults:
-        return None
-    try:
-        body: dict[str, Any] = ChangedEndpointSchema().load(typed.body | {"type": endpoint.type.value})
-    except ValidationError as error:
-        typed.add_faults(details_of(error.messages, in_body=True))
-        return None
-    return body
-
-
 def _again(endpoint: Endpoint, typed: TypedDefinition, body: dict[str, Any] | None, status: int) -> Response:
     """Show the form with its faults or its changes, and with all changes since it was opened."""
     shown = _values(endpoint, typed)
@@ -105,15 +90,12 @@ def _meanwhile(endpoint: Endpoint) -> Values:
 
 
 def _values(endpoint: Endpoint, typed: TypedDefinition) -> Values:
-    return {
+    return shown_definition(typed) | {
         "title": f"Edit {endpoint.name}",
         "endpoint": endpoint,
         "etag": endpoint.tag,
-        "texts": typed.texts,
-        "faults": typed.faults,
         "seen": typed.digest,
         "changes": None,
         "meanwhile": None,
-        "keeps": [each.value for each in KeepResponse],
         "reach": reach_of_endpoint(endpoint.name),
     }

@@ -74,7 +74,8 @@ def texts_in(fields: Mapping[str, str]) -> dict[str, str]:
     for name, text in fields.items():
         if "\0" in text:
             refuse(name, "Must not contain a NUL character.")
-    return {name: text for name, text in fields.items() if name not in OWN_FIELDS and len(text) <= MAX_TYPED}
+    typed = {name: text for name, text in fields.items() if name not in OWN_FIELDS and len(text) <= MAX_TYPED}
+    return {name: text.replace("\r\n", "\n") for name, text in typed.items()}
 
 
 def typed_job(texts: dict[str, str], schema: Mapping[str, Any] | None, *, trigger: str) -> TypedJob:

@@ -6,18 +6,23 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 ROOT = "input"
-"""Name of the field of the whole input. The field of a part has this name and the JSON pointer of the part."""
+"""Name of the field of a whole input. The field of a part has this name and the JSON pointer of the part."""
 COUNT = "items:"
-"""Prefix of the field with the number of items of a list."""
+"""Prefix of the field with the number of items of a list, before the name of the list."""
+INTEGER_OR_STRING, STRING_OR_LIST = "integer or string", "string or list"
+"""Types of values that a field tells apart by what is typed."""
+LONG_TEXT = 10_000
+"""Characters; a text that may be longer has a field of several lines."""
 
 
 class InputKind(StrEnum):
-    """Kind of a field; `lines` is a list of scalars, one a line."""
+    """Kind of a field; `lines` is a list of scalars, `pairs` an object of strings, each one a line."""
 
     TEXT = "text"
     NUMBER = "number"
     CHOICE = "choice"
     LINES = "lines"
+    PAIRS = "pairs"
     JSON = "json"
     GROUP = "group"
     ITEMS = "items"
@@ -31,7 +36,10 @@ class FormField:
         pointer: JSON pointer in the input; empty for the whole input.
         note: Description, and bounds in words.
         choices: Values of a choice, as JSON.
-        scalar: JSON type of the value, or of the items of `lines`.
+        scalar: JSON type of the value, or of the items of `lines`; or INTEGER_OR_STRING, or
+            STRING_OR_LIST: a string as one line, a list as several.
+        root: Name of the field of the whole value.
+        is_long: Whether a text may have several lines.
     """
 
     pointer: str
@@ -43,11 +51,13 @@ class FormField:
     choices: Sequence[str] = ()
     scalar: str = "string"
     input_type: str = "text"
+    root: str = ROOT
+    is_long: bool = False
     parts: Sequence["FormField"] = field(default_factory=tuple)
 
     @property
     def name(self) -> str:
-        return f"{ROOT}{self.pointer}"
+        return f"{self.root}{self.pointer}"
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -58,7 +68,7 @@ class FormField:
     @property
     def counter(self) -> str:
         """Return the name of the field with the number of items."""
-        return f"{COUNT}{self.pointer}"
+        return f"{COUNT}{self.name}"
 
 
 def every_field(form: FormField) -> Iterator[FormField]:

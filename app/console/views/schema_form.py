@@ -1,4 +1,4 @@
-"""Forms from the JSON Schema of an input.
+"""Forms from the JSON Schema of an input, or of a part of a definition.
 
 Objects, lists of objects and scalars become fields, to MAX_DEPTH levels; anything else is a field for JSON.
 """
@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from app.console.views.input_field import COUNT, ROOT, FormField, InputKind
+from app.console.views.input_field import (
+    COUNT,
+    INTEGER_OR_STRING,
+    LONG_TEXT,
+    ROOT,
+    STRING_OR_LIST,
+    FormField,
+    InputKind,
+)
 from app.kernel.formats import escaped, unescaped
 
 MAX_DEPTH, MAX_FIELDS, MAX_ITEMS = 4, 100, 50
@@ -36,13 +44,13 @@ _LARGE = frozenset({"group", "items", "json"})
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
-def form_of(schema: Schema | None, typed: Typed) -> FormField:
+def form_of(schema: Schema | None, typed: Typed, name: str = ROOT) -> FormField:
     """Return the form of a schema with what was typed; one field for JSON without a schema that lists properties."""
-    root = schema or {}
+    root, label = schema or {}, name.replace("_", " ").capitalize()
     try:
-        return _Maker(root, typed, count(1)).field("", "Input", root, depth=0, is_required=True)
+        return _Maker(root, typed, count(1), name).field("", label, root, depth=0, is_required=True)
     except _TooManyFieldsError:
-        return _json("", "Input", typed, is_required=True)
+        return FormField("", label, InputKind.JSON, is_required=True, text=typed.get(name, ""), root=name)
 
 
 class _TooManyFieldsError(Exception):
@@ -56,6 +64,7 @@ class _Maker:
     root: Schema
     typed: Typed
     numbers: Iterator[int]
+    name: str
 
     def field(self, pointer: str, label: str, given: Any, *, depth: int, is_required: bool) -> FormField:
         if next(self.numbers) > MAX_FIELDS:
@@ -84,6 +93,8 @@ class _Maker:
             text=self._text(pointer, schema, kind),
             scalar=scalar,
             input_type=_INPUT_TYPES.get(str(schema.get("format")), "text"),
+            root=self.name,
+            is_long="contentMediaType" in schema or _longest(schema) > LONG_TEXT,
             **more,
         )
 
@@ -98,13 +109,13 @@ class _Maker:
         yield from sorted(fields, key=lambda each: (places.get(each.pointer, len(places)), each.kind in _LARGE))
 
     def _items(self, pointer: str, schema: Schema, depth: int) -> Iterator[FormField]:
-        text = self.typed.get(f"{COUNT}{pointer}", "1")
+        text = self.typed.get(f"{COUNT}{self.name}{pointer}", "1")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 1
         for at in range(min(number, MAX_ITEMS)):
             yield self.field(f"{pointer}/{at}", f"{at + 1}", schema, depth=depth + 1, is_required=True)
 
     def _text(self, pointer: str, schema: Schema, kind: InputKind) -> str:
-        name = f"{ROOT}{pointer}"
+        name = f"{self.name}{pointer}"
         if name in self.typed:
             text = self.typed[name]
             # A stored text is written without quotes.
@@ -112,7 +123,7 @@ class _Maker:
             return written if kind is InputKind.CHOICE and written in _json_of_choices(schema) else text
         # Defaults are shown before anything is typed.
         default = schema.get("default", schema.get("const"))
-        if default is None or any(each.startswith((ROOT, COUNT)) for each in self.typed):
+        if default is None or any(each.startswith((self.name, COUNT)) for each in self.typed):
             return ""
         if kind is InputKind.LINES and isinstance(default, list):
             return "\n".join(str(each) for each in default)
@@ -137,16 +148,41 @@ def _kind_of(schema: Schema, depth: int) -> tuple[InputKind, str]:
     type_ = str(named[0]) if len(named) == 1 else ""
     if _choices(schema):
         return InputKind.CHOICE, type_
+    if scalar := _scalar_of_alternatives(schema):
+        return (InputKind.LINES if scalar == STRING_OR_LIST else InputKind.TEXT), scalar
     if any(each in schema for each in ("anyOf", "oneOf", "allOf", "not", "if", "patternProperties")):
         return InputKind.JSON, type_
     if type_ in _SCALARS:
         return (InputKind.NUMBER if type_ in {"integer", "number"} else InputKind.TEXT), type_
+    return _kind_of_parts(schema, type_, depth)
+
+
+def _kind_of_parts(schema: Schema, type_: str, depth: int) -> tuple[InputKind, str]:
+    has_properties = isinstance(schema.get("properties"), Mapping) and schema["properties"]
+    if type_ == "object" and not has_properties and schema.get("additionalProperties") == {"type": "string"}:
+        return InputKind.PAIRS, type_
     if depth < MAX_DEPTH:
-        if type_ in {"object", "None"} and isinstance(schema.get("properties"), Mapping) and schema["properties"]:
+        if type_ in {"object", "None"} and has_properties:
             return InputKind.GROUP, "object"
         if type_ == "array" and isinstance(schema.get("items"), Mapping):
             return InputKind.ITEMS, "array"
     return InputKind.JSON, type_
+
+
+def _scalar_of_alternatives(schema: Schema) -> str:
+    """Return the type of two alternatives that one field tells apart by what is typed; empty for others."""
+    listed = schema.get("anyOf")
+    each = [part for part in listed if isinstance(part, Mapping)] if isinstance(listed, list) else []
+    if [part.get("type") for part in each] == ["integer", "string"] or schema.get("type") == ["string", "integer"]:
+        return INTEGER_OR_STRING
+    if [part.get("type") for part in each] == ["string", "array"] and each[1].get("items") == each[0]:
+        return STRING_OR_LIST
+    return ""
+
+
+def _longest(schema: Schema) -> int:
+    longest = schema.get("maxLength")
+    return longest if isinstance(longest, int) else 0
 
 
 def _choices(schema: Schema) -> Sequence[Any]:
@@ -164,7 +200,3 @@ def _note(schema: Schema) -> str:
     bounds = [words.format(schema[name]) for name, words in _BOUNDS.items() if name in schema]
     described = str(schema.get("description", ""))
     return ". ".join(each for each in (described.rstrip("."), ", ".join(bounds)) if each)
-
-
-def _json(pointer: str, label: str, typed: Typed, *, is_required: bool) -> FormField:
-    return FormField(pointer, label, InputKind.JSON, is_required, text=typed.get(f"{ROOT}{pointer}", ""))

@@ -4,7 +4,7 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from app.console.views.input_field import FormField, InputKind
+from app.console.views.input_field import INTEGER_OR_STRING, STRING_OR_LIST, FormField, InputKind
 from app.console.views.json_text import parsed_json
 from app.kernel.formats import unescaped
 
@@ -43,8 +43,13 @@ def _read(form: FormField, faults: dict[str, str]) -> Any:
 
 
 def _value(form: FormField) -> Any:
+    lines = [line.strip() for line in form.text.splitlines() if line.strip()]
+    if form.kind is InputKind.LINES and form.scalar == STRING_OR_LIST:
+        return lines[0] if len(lines) == 1 else lines
     if form.kind is InputKind.LINES:
-        return [_scalar(line.strip(), form.scalar) for line in form.text.splitlines() if line.strip()]
+        return [_scalar(line, form.scalar) for line in lines]
+    if form.kind is InputKind.PAIRS:
+        return _pairs(lines)
     if form.kind is InputKind.CHOICE:
         if form.text not in form.choices:
             raise TypedError(f"Choose one of {', '.join(form.choices)}.")
@@ -57,8 +62,18 @@ def _value(form: FormField) -> Any:
     return _scalar(form.text.strip() if form.kind is InputKind.NUMBER else form.text, form.scalar)
 
 
+def _pairs(lines: list[str]) -> dict[str, str]:
+    pairs = [(name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon]
+    if len(pairs) < len(lines):
+        raise TypedError("Each line must be a name, a colon and a value.")
+    names = [name for name, _ in pairs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TypedError(f"{min(twice)!r} is given more than once.")
+    return dict(pairs)
+
+
 def _scalar(text: str, type_: str) -> Any:
-    if type_ == "string":
+    if type_ == "string" or (type_ == INTEGER_OR_STRING and not (text.strip().isascii() and text.strip().isdigit())):
         return text
     if type_ == "boolean":
         if text not in {"true", "false"}:

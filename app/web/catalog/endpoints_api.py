@@ -171,8 +171,12 @@ class EndpointQuery(PageQuery):
 )
 def create(body: dict[str, Any]) -> Any:
     """Register an endpoint."""
-    endpoint = versions.create(services().database, body["name"], definition_of(body), change(), **_settings(body))
+    endpoint = create_in(body, change())
     return tagged(endpoint, endpoint.tag, 201)
+
+
+def create_in(body: Mapping[str, Any], by: AuditedChange) -> Endpoint:
+    return versions.create(services().database, body["name"], definition_of(body), by, **_settings(body))
 
 
 @resource.route("GET", "/endpoints", query=EndpointQuery, returns=page_schema(EndpointSchema))

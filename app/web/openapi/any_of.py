@@ -60,7 +60,7 @@ def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> M
 def _variables(field: fields.Field[Any], description: str) -> dict[str, Any]:
     """Describe the variables that a field of a spec may contain."""
     rule = rule_of(field)
-    if rule is None:
+    if rule is None or not rule.namespaces:
         return {}
     names = ", ".join(f"`{{{{{name}.…}}}}`" for name in sorted(rule.namespaces))
     return {"description": f"{description} May contain {names}.".strip()}

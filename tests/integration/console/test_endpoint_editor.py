@@ -4,6 +4,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.console.views.typed_definition import PARTS
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
@@ -32,10 +33,13 @@ class Editor:
         self._sent = 0
 
     def send(self, do: str, status: int, **fields: str) -> str:
-        """Send the form; returns the page that answers."""
+        """Send the form, with its parts as JSON where their text is given; returns the page that answers."""
         self._sent += 1
+        as_json = {f"as:{part}": "json" for part in PARTS if part in fields}
         once = {"once": f"{id(self)}-{self._sent}"}
-        answer = self.visitor.send(SAVE, {**self.hidden, "keep_response": "always", "do": do, **fields, **once})
+        answer = self.visitor.send(
+            SAVE, {**self.hidden, "keep_response": "always", "do": do, **fields, **as_json, **once}
+        )
         body = answer.get_data(as_text=True)
         assert answer.status_code == status, body
         if status == 303:
@@ -80,7 +84,7 @@ def test_text_that_differs_from_the_shown_changes_is_shown_first(api: Api, edito
     ("fields", "field", "message"),
     [
         ({"spec": "{"}, "spec", "The text is not valid JSON"),
-        ({"spec": ""}, "spec", "The text is not valid JSON"),
+        ({"spec": ""}, "spec", "url: Required."),
         ({"spec": SPEC % '"soon"'}, "spec", "timeout_ms: "),
         ({"spec": '{"url": "https://x.example/{{secret.nobody}}"}'}, "spec", "url: "),
         ({"retry_policy": '{"max_attempts": 0}'}, "retry_policy", "max_attempts: "),
@@ -165,3 +169,94 @@ def test_definition_of_a_url_cannot_change(app: Flask, api: Api) -> None:
     visitor = Visitor(app, Scope.ADMIN)
     assert "/edit" not in visitor.get(f"/console/endpoints/{name}").split("<main", 1)[1]
     assert "its definition cannot change" in visitor.get(f"/console/endpoints/{name}/edit", 409)
+
+
+FIELDS = {"spec/url": "https://x.example/", "spec/timeout_ms": "5000"}
+
+
+def test_form_has_the_fields_of_the_transport_with_their_values(editor: Editor) -> None:
+    shown = editor.visitor.get(PAGE)
+    parts = (
+        'id="f-spec/url" name="spec/url" type="text" value="https://x.example/"',
+        'id="f-spec/timeout_ms" name="spec/timeout_ms" type="text" value="5000"',
+        "Empty: 30000",
+        'name="spec/signing/secret"',
+        'name="retry_policy/max_attempts"',
+        'name="callbacks/on_failure"',
+    )
+    assert [part for part in parts if part not in shown] == []
+    assert 'name="spec/topic"' not in shown
+    unchanged = editor.send("check", 200, **FIELDS)
+    assert "Nothing has changed." in unchanged, "an empty field is left out, as the definition leaves it out"
+
+
+def test_typed_fields_become_the_next_version(api: Api, editor: Editor) -> None:
+    typed = {
+        **FIELDS,
+        "spec/method": '"PUT"',
+        "spec/headers": "X-Team: billing\nX-Url: https://a.example:8/",
+        "spec/body_template": '{"user": "{{input.user}}"}',
+        "spec/expected_status_codes": "200\n204",
+        "retry_policy/max_attempts": "7",
+    }
+    assert "spec.headers" in editor.send("check", 200, **typed)
+    editor.send("save", 303, **typed)
+    found = api.get("/endpoints/send-mail").json
+    assert found["spec"] == {
+        "url": "https://x.example/",
+        "timeout_ms": 5000,
+        "method": "PUT",
+        "headers": {"X-Team": "billing", "X-Url": "https://a.example:8/"},
+        "body_template": {"user": "{{input.user}}"},
+        "expected_status_codes": [200, 204],
+    }
+    assert (found["retry_policy"]["max_attempts"], found["callbacks"]) == (7, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"spec/url": ""}, "spec/url", "Required."),
+        ({"spec/url": "ftp://x"}, "spec/url", "Must start with http://"),
+        ({"spec/url": "https://x.example/{{secret.nobody}}"}, "spec/url", "nobody"),
+        ({"spec/timeout_ms": "soon"}, "spec/timeout_ms", "is not a number"),
+        ({"spec/timeout_ms": "0"}, "spec/timeout_ms", "Must be from 1 to"),
+        ({"spec/headers": "X-Team"}, "spec/headers", "a colon and a value"),
+        ({"spec/headers": "a: 1\na: 2"}, "spec/headers", "given more than once"),
+        ({"spec/headers": "A b: 1"}, "spec/headers", "A b: Must be a valid header name"),
+        ({"spec/body_template": "{"}, "spec/body_template", "The text is not valid JSON"),
+        ({"spec/signing/secret": "plain"}, "spec/signing/secret", "Must be one {{secret.NAME}} placeholder"),
+        ({"spec/expected_status_codes": "200\n7"}, "spec/expected_status_codes", "1: Must be from 100 to 599"),
+        ({"retry_policy/max_attempts": "0"}, "retry_policy/max_attempts", "Must be"),
+        ({"retry_policy/delays_ms": "100"}, "retry_policy/delays_ms", "Only with backoff"),
+        ({"callbacks/on_failure": "nobody"}, "callbacks/on_failure", "nobody"),
+    ],
+)
+def test_fault_stands_at_the_field_of_its_pointer(
+    editor: Editor, fields: dict[str, str], field: str, message: str
+) -> None:
+    shown = editor.send("check", 422, **{**FIELDS, **fields})
+    note = shown.split(f'id="n-{field}">', 1)[1].partition("</p>")[0]
+    assert message in note
+    assert shown.count('aria-invalid="true"') == 1
+    assert "Save version" not in shown
+
+
+def test_part_is_shown_as_json_and_back(api: Api, editor: Editor) -> None:
+    as_json = editor.send("json:spec", 200, **FIELDS)
+    assert "&#34;timeout_ms&#34;: 5000" in as_json
+    assert 'name="spec/url"' not in as_json
+    assert 'name="retry_policy/max_attempts"' in as_json
+    fields = editor.send("fields:spec", 200, spec=SPEC % 8000)
+    assert 'name="spec/timeout_ms" type="text" value="8000"' in fields
+    refused = editor.send("fields:spec", 422, spec='{"url": "https://x.example/", "speed": 1}')
+    assert "The form has no field for some of this" in refused
+    assert "&#34;speed&#34;: 1" in refused
+
+
+def test_definition_that_the_form_cannot_show_is_json(app: Flask, api: Api, endpoint: str) -> None:
+    body = {"type": "HTTP", "spec": {"url": "https://x.example/", "headers": {"X-Note": " spaces "}}}
+    assert api.send("PUT", "/endpoints/send-mail", json=body).status_code == 200
+    shown = Editor(app).visitor.get(PAGE)
+    assert "&#34;X-Note&#34;: &#34; spaces &#34;" in shown
+    assert 'name="retry_policy/max_attempts"' in shown

@@ -133,7 +133,7 @@ def test_faults_are_shown_at_their_fields_with_what_was_typed(api: Api, visitor:
 
 def test_list_of_the_form_grows(visitor: Visitor, orders: str) -> None:
     form = visitor.form("/console/jobs/new?endpoint=orders", NEW)
-    answer, again = (visitor.send(NEW, form | {"do": "add:/lines", "input/lines/0/sku": "x"}) for _ in range(2))
+    answer, again = (visitor.send(NEW, form | {"do": "add:input/lines", "input/lines/0/sku": "x"}) for _ in range(2))
     assert again.status_code == 200, "a reload of the answer"
     page = answer.get_data(as_text=True)
     assert answer.status_code == 200

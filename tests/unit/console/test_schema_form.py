@@ -25,6 +25,11 @@ ORDER = {
         "tags": {"type": "array", "items": {"type": "string"}},
         "address": {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}},
         "lines": {"type": "array", "items": {"$ref": "#/$defs/line"}},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+        "wait": {"type": ["string", "integer"]},
+        "count_or_name": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "to": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+        "text": {"type": "string", "maxLength": 20_000},
         "free": {},
     },
     "$defs": {"line": {"type": "object", "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}}}},
@@ -52,8 +57,14 @@ def test_each_part_of_a_schema_has_a_field_of_its_kind() -> None:
         "/lines/0": "group",
         "/lines/0/sku": "text",
         "/lines/0/count": "number",
+        "/headers": "pairs",
+        "/wait": "text",
+        "/count_or_name": "text",
+        "/to": "lines",
+        "/text": "text",
         "/free": "json",
     }
+    assert [pointer for pointer, field in found.items() if field.is_long] == ["/text"]
     assert (found["/order_id"].label, found["/order_id"].is_required) == ("Order", True)
     assert found["/order_id"].note == "Id of the order. at most 20 characters"
     assert found["/amount"].note == "from 1"
@@ -71,10 +82,14 @@ def test_typed_texts_become_the_input() -> None:
         "input/express": "true",
         "input/tags": "a\n\n b ",
         "input/address/city": "Berlin",
-        "items:/lines": "2",
+        "items:input/lines": "2",
         "input/lines/0/sku": "x",
         "input/lines/1/sku": "y",
         "input/lines/1/count": "7",
+        "input/headers": "X-A: 1\n\nX-B : a:b ",
+        "input/wait": "2h",
+        "input/count_or_name": "12",
+        "input/to": "a",
         "input/free": '{"any": [1]}',
     }
     found = typed_input(form_of(ORDER, typed))
@@ -88,6 +103,10 @@ def test_typed_texts_become_the_input() -> None:
             "tags": ["a", "b"],
             "address": {"city": "Berlin"},
             "lines": [{"sku": "x"}, {"sku": "y", "count": 7}],
+            "headers": {"X-A": "1", "X-B": "a:b"},
+            "wait": "2h",
+            "count_or_name": 12,
+            "to": "a",
             "free": {"any": [1]},
         },
         {},
@@ -121,6 +140,8 @@ def test_form_of_a_recursive_schema_ends_at_the_bound_of_fields() -> None:
     [
         ("/amount", "many", "'many' is not a number."),
         ("/amount", "nan", "'nan' is not a number."),
+        ("/headers", "a", "Each line must be a name, a colon and a value."),
+        ("/headers", "a: 1\na: 2", "'a' is given more than once."),
         ("/currency", '"GBP"', 'Choose one of "EUR", "USD".'),
         ("/free", "{", "Must be JSON. The text is not valid JSON: line 1, column 2: Expecting property name"),
     ],
@@ -173,6 +194,10 @@ def test_names_with_slashes_and_tildes_keep_their_pointer() -> None:
             "tags": st.lists(st.sampled_from(["a", "b c", "1"]), min_size=1),
             "address": st.fixed_dictionaries({"city": st.sampled_from(["Köln", "a/b"])}),
             "lines": st.lists(st.fixed_dictionaries({"sku": st.sampled_from(["x", "7"])}), min_size=1, max_size=4),
+            "headers": st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["x", "y: z"]), min_size=1),
+            "wait": st.sampled_from(["2h", 3]),
+            "to": st.sampled_from(["a", ["a", "b"]]),
+            "text": st.sampled_from(["a\nb", "a\n"]),
             "free": st.recursive(st.integers(1 - 10**MAX_DIGITS, 10**MAX_DIGITS - 1) | st.booleans(), st.lists),
         },
     )
@@ -183,6 +208,9 @@ def test_a_stored_input_is_shown_in_the_form_and_read_again(value: dict[str, Any
     assert typed_input(form_of(ORDER, texts)) == (value, {})
 
 
-@each_case("value", [{"unknown": 1, "order_id": "o"}, {"tags": [""]}, {"lines": [{}]}, {"order_id": ""}])
+_UNTYPED = [{"order_id": "a\r\nb"}, {"text": "\na"}, {"headers": {"a": " x"}}, {"to": ["a"]}, {"wait": "3"}]
+
+
+@each_case("value", [{"unknown": 1, "order_id": "o"}, {"tags": [""]}, {"lines": [{}]}, {"order_id": ""}, *_UNTYPED])
 def test_an_input_that_the_form_cannot_show_has_no_texts(value: Any) -> None:
     assert texts_of(ORDER, value) is None
