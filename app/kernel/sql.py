@@ -22,7 +22,7 @@ class NamedStatement(TextClause):
 class HotStatement(NamedStatement):
     """A statement of each job, of each batch of jobs, or of each second of an idle process.
 
-    `app.kernel.db.hot` runs it outside of transactions.
+    `Database.fetch` and `app.kernel.db.hot.run_in` prepare it.
     """
 
     inherit_cache = True

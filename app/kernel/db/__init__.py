@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -159,18 +159,24 @@ class Database:
                     driver.autocommit = False
 
     def _transact(self, body: Work[T]) -> T:
-        with self._connection(TRANSACTION_STATEMENTS) as connection, connection.begin():
-            return body(connection)
+        while True:  # after a lost preparation, its connection runs texts
+            with suppress(hot.NotPreparedError), self._transaction() as connection:
+                return body(connection)
 
     def _transact_jointly(self, body: Run[T]) -> T:
-        with ExitStack() as stack:
-            connection = stack.enter_context(self._connection(TRANSACTION_STATEMENTS))
-            stack.enter_context(connection.begin())
-            self._ambient.connection, self._ambient.stack = connection, stack
-            try:
-                return body()
-            finally:
-                self._ambient.connection = self._ambient.stack = None
+        while True:
+            with suppress(hot.NotPreparedError), ExitStack() as stack:
+                connection = stack.enter_context(self._transaction())
+                self._ambient.connection, self._ambient.stack = connection, stack
+                try:
+                    return body()
+                finally:
+                    self._ambient.connection = self._ambient.stack = None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._connection(TRANSACTION_STATEMENTS) as connection, connection.begin():
+            yield connection
 
     @contextmanager
     def _connection(self, statements: int = 1) -> Iterator[Connection]:

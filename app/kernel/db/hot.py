@@ -15,11 +15,15 @@ import psycopg2
 from psycopg2.extras import NamedTupleCursor
 from sqlalchemy import Connection, Dialect
 
-from app.kernel.sql import HotStatement
+from app.kernel.sql import HotStatement, NamedStatement
 
 # Errors before the server runs anything. The prepared statement is missing, or belongs to another connection: a pooler
 # shares connections. Or a migration has changed the result's columns. Or a value does not fit its parameter's type.
 _NOT_PREPARED = frozenset({"26000", "42P05", "0A000", "42804"})
+
+
+class NotPreparedError(Exception):
+    """A prepared statement does not fit its connection any more; its transaction is undone, and has to run again."""
 
 
 class PlanTimes(NamedTuple):
@@ -51,10 +55,25 @@ class _Session:
     was_slow: bool = False
 
 
+def run_in(connection: Connection, statement: NamedStatement, params: Mapping[str, object]) -> list[Any]:
+    """Run a statement in the transaction of a connection, and return its rows; only a hot statement is prepared.
+
+    Raises SQLAlchemy's errors, and NotPreparedError.
+    """
+    if isinstance(statement, HotStatement):
+        return run(connection, statement, params, PlanTimes())
+    result = connection.execute(statement, params)
+    return [*result.all()] if result.returns_rows else []
+
+
 def run(
     connection: Connection, statement: HotStatement, params: Mapping[str, object], plan_times: PlanTimes
 ) -> list[Any]:
-    """Run a statement on a connection in autocommit, and return its rows; raises SQLAlchemy's errors."""
+    """Run a statement on a connection, and return its rows; raises SQLAlchemy's errors.
+
+    A prepared statement that is missing, or does not fit, is replaced by its text. In a transaction, which has failed
+    then, it raises NotPreparedError.
+    """
     wrapped, listeners, texts = connection.connection, connection.engine.dispatch, _texts(statement, connection.dialect)
     session = wrapped.info.get(__name__)
     if session is None:
@@ -68,20 +87,22 @@ def run(
         began = time.monotonic()
         is_stale = session.was_slow and began - session.planned_at >= plan_times.kept_seconds
         if session.prepares and (is_stale or texts.prepare not in session.prepared):
-            _prepare(cursor, session, texts, began if is_stale else None)
+            _prepare(driver, cursor, session, texts, began if is_stale else None)
         try:
             cursor.execute(texts.execute if session.prepares else texts.plain, params)
         except psycopg2.Error as error:
             if not session.prepares or error.pgcode not in _NOT_PREPARED:
                 raise
             session.prepares = False
+            if not driver.autocommit:
+                raise NotPreparedError from error
             cursor.execute(texts.plain, params)
         is_slow = time.monotonic() - began > plan_times.slow_seconds
         session.was_slow = is_slow and texts.prepare in session.planned
         session.planned.add(texts.prepare)
         for after in listeners.after_cursor_execute:
             after(connection, cursor, statement.text, params, None, False)
-        rows: list[Any] = cursor.fetchall()
+        rows: list[Any] = cursor.fetchall() if cursor.description else []
     except psycopg2.Error as error:
         # Translates the error, calls the listeners, and discards a lost connection and all older connections.
         connection._handle_dbapi_exception(error, statement.text, None, cursor, None)  # noqa: SLF001
@@ -89,7 +110,7 @@ def run(
     return rows
 
 
-def _prepare(cursor: Any, session: _Session, texts: _Texts, plan_again_at: float | None) -> None:
+def _prepare(driver: Any, cursor: Any, session: _Session, texts: _Texts, plan_again_at: float | None) -> None:
     """Prepare a statement, and first drop the plans of the connection if an instant is given."""
     try:
         if plan_again_at is not None:
@@ -103,6 +124,8 @@ def _prepare(cursor: Any, session: _Session, texts: _Texts, plan_again_at: float
         if error.pgcode not in _NOT_PREPARED:
             raise
         session.prepares = False
+        if not driver.autocommit:
+            raise NotPreparedError from error
 
 
 @cache

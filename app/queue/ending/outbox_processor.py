@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.kernel.db import Database, hardly_wait
+from app.kernel.db.hot import NotPreparedError
 from app.kernel.db.retries import driver_message, is_lock_timeout, is_rows_fault
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Stopping, never
@@ -216,6 +217,8 @@ class OutboxProcessor:
                 apply = handler.apply if is_alone else handler.apply_together or handler.apply
                 try:
                     brought = apply(connection, concerned)
+                except NotPreparedError:
+                    raise
                 except Exception as error:
                     is_ends_fault = is_rows_fault(error) or (is_alone and is_lock_timeout(error))
                     if isinstance(error, DBAPIError) and not is_ends_fault:

@@ -15,15 +15,16 @@ from app.catalog.payload_validator import PayloadValidator
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.templates.nodes import Placeholder
 from app.kernel.db import Database
+from app.kernel.db.hot import run_in
 from app.kernel.errors import Detail, EndpointNotFoundError, InputValidationError, TemplateError
 from app.kernel.formats import Unreadable
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 from app.kernel.unreadable import report
 from schema.states import EndpointType
 
 CACHE_SIZE = 2_000
 
-LOAD = statement(
+LOAD = hot_statement(
     "jobs.target",
     """
     SELECT e.version, e.endpoint_type, e.retry_policy, e.limits, e.flow_revision, e.callbacks,
@@ -83,8 +84,8 @@ def _limit_key(endpoint: str, limits: Any) -> Placeholder | None:
 
 def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:
     """Read the endpoints that still exist; the insertion of a job detects a later change."""
-    rows = {name: connection.execute(LOAD, {"name": name}).first() for name in sorted(names)}
-    return {name: CachedEndpoint.of_row(name, row) for name, row in rows.items() if row is not None}
+    found = {name: run_in(connection, LOAD, {"name": name}) for name in sorted(names)}
+    return {name: CachedEndpoint.of_row(name, rows[0]) for name, rows in found.items() if rows}
 
 
 class EndpointCache:

@@ -87,7 +87,7 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
     state(database)
     assert run_all(single_connection) == 1
     found = plans(single_connection)
-    creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
+    creation = {"jobs_target", "jobs_create_one_shot", "jobs_create_one_shots"}
     polls = {"executions_poll_1", "executions_poll_16"}
     partitions = polls | {
         "executions_claim_1",

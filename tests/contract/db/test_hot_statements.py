@@ -4,15 +4,16 @@ import json
 import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from app.kernel import db
 from app.kernel.db import Database
-from app.kernel.db.hot import PlanTimes
+from app.kernel.db.hot import PlanTimes, run_in
 from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES, is_rows_fault
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
@@ -173,6 +174,23 @@ def test_statement_runs_once_although_its_preparation_changed(
     for n in (2, 3):
         assert pool.fetch(hot, {"n": n}, repeatable=False)[0].n == n
     assert [row.n for row in pool.fetch(text("SELECT n FROM counted"))] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("change", [deallocated, already_prepared, migrated])
+def test_transaction_runs_again_if_a_preparation_changed(pool: Database, change: Callable[[Database], None]) -> None:
+    pool.fetch(text("CREATE TABLE counted (n BIGINT)"))
+    hot = HotStatement("test.hot", "INSERT INTO counted VALUES (CAST(:n AS BIGINT)) RETURNING *")
+
+    def insert(connection: Connection, n: int) -> list[int]:
+        connection.execute(text("INSERT INTO counted VALUES (0)"))
+        return [row.n for row in run_in(connection, hot, {"n": n})]
+
+    assert pool.transact(partial(insert, n=1)) == [1]
+    assert len(prepared(pool)) == 1
+    change(pool)
+    for n in (2, 3):
+        assert pool.transact(partial(insert, n=n)) == [n]
+    assert [row.n for row in pool.fetch(text("SELECT n FROM counted"))] == [0, 1, 0, 2, 0, 3]
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,15 @@ from app.features.workflows.stored import node_rows
 from app.features.workflows.stored.status_changes import StatusChange, record_event
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.db.hot import run_in
 from app.kernel.function_types import Hint, Stopping, never, nobody
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import Series
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW
 
 # New executions have the shards and the look-ahead of te_enqueue: a worker's outbox has no settings.
-LOCK = statement(
+LOCK = hot_statement(
     "workflows.lock",
     """
     WITH found AS MATERIALIZED (
@@ -43,7 +44,7 @@ LOCK = statement(
     is_marked=node_rows.is_marked("found"),
     has_ready=node_rows.has_ready("found"),
 )
-FINISH = statement(
+FINISH = hot_statement(
     "workflows.finish_step",
     """
     UPDATE workflows
@@ -58,7 +59,7 @@ FINISH = statement(
     """,
 )
 # A paused workflow starts nothing. A workflow at its limit starts nothing either, unless it stops: it skips nodes then.
-LOOK = statement(
+LOOK = hot_statement(
     "workflows.look",
     """
     SELECT (w.cancelling IS NOT NULL
@@ -147,8 +148,8 @@ def _count(made: WorkflowStep, seconds: float) -> None:
 
 def begin(connection: Connection, workflow_id: str) -> WorkflowStep | None:
     """Lock a workflow for a step; None if another step holds it, or it can no longer change."""
-    row = connection.execute(LOCK, {"workflow_id": workflow_id}).first()
-    return None if row is None else WorkflowStep.of(OpenWorkflow.from_row(row))
+    rows = run_in(connection, LOCK, {"workflow_id": workflow_id})
+    return WorkflowStep.of(OpenWorkflow.from_row(rows[0])) if rows else None
 
 
 def start_and_finish(connection: Connection, made: WorkflowStep) -> None:
@@ -193,10 +194,10 @@ def _finish(connection: Connection, made: WorkflowStep) -> None:
         "is_final": after in FINAL_OF_WORKFLOW,
     }
     params |= {state.value.lower(): made.ended[state] for state in FINAL_OF_NODE}
-    row = connection.execute(FINISH, params).first()
-    if row is None:
+    rows = run_in(connection, FINISH, params)
+    if not rows:
         raise StepOvertakenError
-    made.lasted_seconds = row.seconds
+    made.lasted_seconds = rows[0].seconds
     if after in FINAL_OF_WORKFLOW and made.workflow.execution_id is not None:
         execution_end.end_attempt(connection, made.workflow_id, after, made.reason)
     if after is not before:

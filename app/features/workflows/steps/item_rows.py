@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from app.features.workflows.steps.node_jobs import NodeJob
+from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 
 # An item of an earlier run is replaced. A refused item has ended, but no child has its report yet: reported_to is 0.
-ITEMS = statement(
+ITEMS = hot_statement(
     "workflow_nodes.add_items",
     """
     INSERT INTO workflow_nodes (workflow_id, node, item, name, endpoint, state, reason, message, run, job_id,
@@ -48,4 +49,4 @@ def add_items(connection: Connection, workflow_id: str, items: Sequence[NodeJob]
             "jobs": array_literal(job.job_id for job in items),
             "executions": array_literal(job.execution_id for job in items),
         }
-        connection.execute(ITEMS, params)
+        run_in(connection, ITEMS, params)

@@ -11,11 +11,12 @@ from sqlalchemy import Connection
 from app.features.workflows.steps import advancing, reporting
 from app.features.workflows.steps.node_settlement import EndedExecution, settle
 from app.features.workflows.steps.step import StepOvertakenError, WorkflowStep
+from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 from schema.states import NodeState
 
-FIND = statement(
+FIND = hot_statement(
     "workflow_nodes.find_ended",
     """
     SELECT n.workflow_id, n.node, n.item, n.execution_id, 'SUCCEEDED' AS state, NULL AS reason, 0 AS reported_to
@@ -37,9 +38,8 @@ def make(connection: Connection, ended: Sequence[EndedExecution]) -> WorkflowSte
     if any(each.state is not NodeState.SUCCEEDED for each in ended):
         return None
     instants = {each.execution_id: each.ended_at for each in ended}
-    found = connection.execute(
-        FIND, {"executions": array_literal(instants), "instants": array_literal(instants.values())}
-    ).all()
+    params = {"executions": array_literal(instants), "instants": array_literal(instants.values())}
+    found = run_in(connection, FIND, params)
     workflows = {row.workflow_id for row in found}
     if len(workflows) != 1:
         return None

@@ -11,6 +11,7 @@ from app.features.workflows.rules.model import NodeReason
 from app.features.workflows.steps.step import OpenWorkflow, WorkflowStep
 from app.features.workflows.stored import variables
 from app.kernel import ids
+from app.kernel.db.hot import run_in
 from app.kernel.errors import TemplateError
 from app.kernel.formats import is_deeper
 from app.kernel.sql import statement
@@ -138,7 +139,7 @@ def create(connection: Connection, step: WorkflowStep, jobs: Sequence[NodeJob]) 
     if not wanted:
         return
     params = job_insertion.params_of_several(job.params for job in wanted.values())
-    for row in connection.execute(job_insertion.ONE_SHOTS, params):
+    for row in run_in(connection, job_insertion.ONE_SHOTS, params):
         job = wanted.pop(row.job_id)
         job.job_id, job.execution_id = row.job_id, job.params["execution_id"]
         step.running += 1

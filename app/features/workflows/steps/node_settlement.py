@@ -11,13 +11,14 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from app.features.workflows.rules.model import NodeReason
+from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 from schema.states import ExecutionStatus, NodeState
 
 # An end from before a manual retry settles nothing.
 # COALESCE hides the state from the planner: with statistics from before, the index of running nodes seems to be empty.
-SETTLE = statement(
+SETTLE = hot_statement(
     "workflow_nodes.settle",
     """
     UPDATE workflow_nodes AS n
@@ -74,4 +75,4 @@ def settle(
         "instants": array_literal(each.ended_at for each in ordered),
         "reported": array_literal((reported or {}).get(each.execution_id, 0) for each in ordered),
     }
-    return [*connection.execute(SETTLE, params).scalars()]
+    return [row.workflow_id for row in run_in(connection, SETTLE, params)]

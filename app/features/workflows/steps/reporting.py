@@ -15,11 +15,12 @@ from app.features.workflows.rules.model import STEP, went_well
 from app.features.workflows.steps import item_rules
 from app.features.workflows.steps.step import StepOvertakenError, WorkflowStep
 from app.features.workflows.stored import node_rows
+from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from schema.states import NodeState, OnFailure, WorkflowReason
 
-REPORTING = statement(
+REPORTING = hot_statement(
     "workflow_nodes.reporting",
     """
     SELECT node, item, state, reason, reported_to, execution_id, definition->>'on_failure' AS on_failure
@@ -28,7 +29,8 @@ REPORTING = statement(
      ORDER BY node, item LIMIT :limit
     """,
 )
-# Each parent is asked for its next children only, because it may have 10,000.
+# Each parent is asked for its next children only, because it may have 10,000. A plan from a time when the table was
+# small would read all edges for each parent, so the statement is not a hot one.
 EDGES = statement(
     "workflow_edges.next",
     """
@@ -41,7 +43,7 @@ EDGES = statement(
      ORDER BY p.parent, e.child LIMIT :limit
     """,
 )
-REPORTED = statement(
+REPORTED = hot_statement(
     "workflow_nodes.reported",
     """
     UPDATE workflow_nodes AS n SET reported_to = u.reported_to
@@ -58,7 +60,7 @@ _FAILED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
 
 def report(connection: Connection, step: WorkflowStep) -> None:
     """Report up to 500 ends, and count the ends that report for the first time."""
-    found = connection.execute(REPORTING, {"workflow_id": step.workflow_id, "limit": STEP}).all()
+    found = run_in(connection, REPORTING, {"workflow_id": step.workflow_id, "limit": STEP})
     if not found:
         return
     cursors = _report(connection, step, found)
@@ -71,7 +73,7 @@ def report(connection: Connection, step: WorkflowStep) -> None:
         "states": array_literal(row.state for row in counted),
         "reported": array_literal(cursors[row.node, row.item] for row in counted),
     }
-    if len(connection.execute(REPORTED, params).all()) < len(counted):
+    if len(run_in(connection, REPORTED, params)) < len(counted):
         raise StepOvertakenError  # a manual retry of an execution has let its node run again
 
 

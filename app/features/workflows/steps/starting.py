@@ -15,15 +15,16 @@ from app.features.workflows.steps.node_jobs import NodeJob
 from app.features.workflows.steps.step import WorkflowStep
 from app.features.workflows.stored import node_rows, total_items, variables
 from app.features.workflows.stored.node_rows import WorkflowNode
+from app.kernel.db.hot import run_in
 from app.kernel.errors import Detail, TemplateError
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 from app.queue.executions.node_key import NodeKey
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
 from schema.states import NodeState, WorkflowStatus
 
 MAX_STEP_CHARACTERS = 4_194_304  # of the inputs of a step; CockroachDB accepts 16 MiB in a statement
 
-READY = statement(
+READY = hot_statement(
     "workflow_nodes.ready",
     """
     SELECT {columns} FROM workflow_nodes AS n
@@ -53,7 +54,7 @@ def start(connection: Connection, step: WorkflowStep) -> None:
 def _written(connection: Connection, step: WorkflowStep) -> list[WorkflowNode]:
     if not step.has_ready:
         return []
-    rows = connection.execute(READY, {"workflow_id": step.workflow_id, "limit": STEP})
+    rows = run_in(connection, READY, {"workflow_id": step.workflow_id, "limit": STEP})
     return [WorkflowNode.of_row(row) for row in rows]
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.features.workflows.rules.model import NodeReason, NodeStart, decide
+from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 from schema.states import NodeState, RunIf, WorkflowReason
 
 COLUMNS = """n.node, n.name, n.endpoint, n.definition, n.state, n.run, n.open_parents, n.failed_parents, n.items,
@@ -41,7 +42,7 @@ def has_ready(workflow: str) -> str:
 
 
 # A node that ends has to report to its children, and an item to its node.
-WRITE = statement(
+WRITE = hot_statement(
     "workflow_nodes.write",
     """
     UPDATE workflow_nodes AS n
@@ -65,7 +66,7 @@ WRITE = statement(
     """,
     ended=_ENDED,
 )
-READ = statement(
+READ = hot_statement(
     "workflow_nodes.read",
     """
     SELECT {columns} FROM workflow_nodes AS n
@@ -128,7 +129,7 @@ def read(connection: Connection, workflow_id: str, nodes: Collection[int]) -> li
         return []
     return [
         WorkflowNode.of_row(row)
-        for row in connection.execute(READ, {"workflow_id": workflow_id, "nodes": array_literal(sorted(nodes))})
+        for row in run_in(connection, READ, {"workflow_id": workflow_id, "nodes": array_literal(sorted(nodes))})
     ]
 
 
@@ -151,4 +152,4 @@ def write(connection: Connection, workflow_id: str, nodes: Sequence[WorkflowNode
         params[name] = array_literal(getattr(node, name) for node in ordered)
     for name in _COUNTS:
         params[name] = array_literal(getattr(node, name) if node.has_items else None for node in ordered)
-    connection.execute(WRITE, params)
+    run_in(connection, WRITE, params)
