@@ -53,6 +53,9 @@ def _hours(text: str) -> float:
     return hours
 
 
+CLOSED = "closed"
+
+
 def _choice(*values: str) -> Parse:
     def parse(text: str) -> str:
         if text not in values:
@@ -188,6 +191,7 @@ class Settings:
     routes: tuple[tuple[str, str], ...] = _env("TE_ROUTES", (), _routes)
     console: str = _env("TE_CONSOLE", "on", _choice("on", "off"))
     console_cookies: str = _env("TE_CONSOLE_COOKIES", "secure", _choice("secure", "insecure"))
+    console_inputs: str = _env("TE_CONSOLE_INPUTS", "open", _choice("open", CLOSED))
     console_session_hours: float = _env("TE_CONSOLE_SESSION", 12.0, _hours)
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 200, _whole(1, 100_000))

@@ -11,9 +11,11 @@ from marshmallow import Schema
 
 from app.console.access import guard
 from app.console.access.permission import Permissions
+from app.console.http import closed_contents
 from app.console.http.forms import query
 from app.console.http.page_rendering import now, to
 from app.console.views.csv_text import csv_text
+from app.console.views.row_without_contents import without_contents
 from app.kernel.db import deadline
 from app.kernel.db.paging import PageRequest, ReadPage
 from app.kernel.errors import TimedOutError, UnavailableError
@@ -56,6 +58,11 @@ class ListExport(Generic[T]):
     values: Callable[[T], Sequence[Any]] | None = None
 
     @property
+    def is_closed(self) -> bool:
+        """Return whether rows are exported without inputs and answers; what is changed in the catalogue is neither."""
+        return closed_contents.are_closed() and self.name != "audit"
+
+    @property
     def route(self) -> str:
         return _route(self.name)
 
@@ -69,9 +76,11 @@ class ListExport(Generic[T]):
         permissions.declare(self.route, self.reads)
         blueprint.add_url_rule(f"{self.path}/export", self.route, self._serve)
 
-    def text(self, items: Sequence[T], kind: str) -> str:
-        """Write rows in a format."""
+    def text(self, items: Sequence[T], kind: str, *, is_closed: bool) -> str:
+        """Write rows in a format, without inputs and answers where these are closed."""
         shown = [self.shape.dump(each) for each in items] if kind == "ndjson" or self.values is None else []
+        if is_closed:
+            shown = [without_contents(each) for each in shown]
         if kind == "ndjson":
             return "".join(f"{compact_json(each)}\n" for each in shown)
         if self.values is None:
@@ -106,6 +115,7 @@ class _Lines(Generic[T]):
         self._read = read
         self._kind = kind
         self._address = address
+        self._is_closed = export.is_closed
         self._is_open = True
 
     def close(self) -> None:
@@ -118,7 +128,7 @@ class _Lines(Generic[T]):
         try:
             yield csv_text([self._export.head]) if self._kind == "csv" else ""
             for items in self._pages():
-                yield self._export.text(items, self._kind)
+                yield self._export.text(items, self._kind, is_closed=self._is_closed)
         except TimedOutError:
             log.info("an export took longer than %.0f s; its file is incomplete: %s", SECONDS, self._address)
             raise

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from app.console.http import closed_contents
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
@@ -47,13 +48,17 @@ def show(execution_id: str) -> Values:
     database = services().database
     execution = _execution(execution_id)
     request = request_of(database, execution_id)
+    is_open = closed_contents.opened("execution", execution_id)
+    opened = _attempts(execution_id) if is_open and closed_contents.are_closed() else []
     return {
         "title": f"Execution {execution_id}",
         "execution": execution,
         "job": get_job(database, execution.job_id),
-        "input": shown_json(execution.input),
+        "is_open": is_open,
+        "input": shown_json(execution.input) if is_open else "",
         "request": request,
-        "spec": shown_json(request.spec) if request.spec is not None else "",
+        "spec": shown_json(request.spec) if is_open and request.spec is not None else "",
+        "answers": [_shown(each) for each in opened],
     }
 
 
@@ -85,11 +90,9 @@ def life(execution_id: str) -> Values:
 
 @page.region("attempts", live="executions", reads="GET /executions/<execution_id>/attempts")
 def attempts(execution_id: str) -> Values:
-    shown = [
-        {"tried": each, "answer": _answer(each), "uncertain": _is_uncertain(each), **_raised(each)}
-        for each in _attempts(execution_id)
-    ]
-    return {"attempts": shown, "most": ATTEMPTS}
+    found, is_closed = _attempts(execution_id), closed_contents.are_closed()
+    shown = [_hidden(each) if is_closed else _shown(each) for each in found]
+    return {"attempts": shown, "most": ATTEMPTS, "is_closed": is_closed}
 
 
 @page.region("history", live="executions", reads="GET /executions/<execution_id>/history")
@@ -150,6 +153,15 @@ def _look_ahead() -> timedelta:
 def _is_uncertain(tried: AttemptRecord) -> bool:
     error: dict[str, Any] = tried.error or {}
     return tried.status.value == "FAILED" and str(error.get("may_have_been_delivered", True)).lower() == "true"
+
+
+def _shown(tried: AttemptRecord) -> Values:
+    return {"tried": tried, "answer": _answer(tried), "uncertain": _is_uncertain(tried), **_raised(tried)}
+
+
+def _hidden(tried: AttemptRecord) -> Values:
+    """Return what is shown of an attempt while answers are closed."""
+    return _shown(tried) | {"answer": "", "causes": [], "traceback": ""}
 
 
 def _raised(tried: AttemptRecord) -> Values:

@@ -3,9 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+from app.console.http import closed_contents
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import now
-from app.console.views.json_changes import changes_of
+from app.console.views.json_changes import changes_of, is_of, without_values
 from app.console.views.json_text import indented
 from app.console.views.reach import reach_of_job
 from app.console.views.schedule_words import CATCH_UP, OVERLAP, overdue_by, rule_of, words_of
@@ -34,14 +35,16 @@ def show(job_id: str) -> Values:
     """Read the job, for the frame."""
     job = get_job(services().database, job_id)
     table = job.timetable
+    is_open = closed_contents.opened("job", job_id)
     return {
         "title": job.name or job.job_id,
+        "is_open": is_open,
         "job": job,
         "rule": "" if table is None else rule_of(table),
         "words": "" if table is None else words_of(table),
         "catch_up": "" if table is None else CATCH_UP[table.catch_up],
         "overlap": "" if table is None or table.fixed_delay else OVERLAP[table.overlap],
-        "input": job.input.why if isinstance(job.input, Unreadable) else indented(job.input),
+        "input": _input(job) if is_open else "",
         "is_schedule": table is not None,
         "reach": reach_of_job(open_executions(services().database, [job_id])[job_id]),
     }
@@ -71,7 +74,13 @@ def versions(job_id: str) -> Values:
     shown = [_changeable(each) for each in found]
     before: list[Any] = [*shown[1:], None]
     changes = [[] if old is None else changes_of(old, new) for old, new in zip(before, shown, strict=True)]
+    if closed_contents.are_closed():
+        changes = [[without_values(each) if is_of(each, "input") else each for each in listed] for listed in changes]
     return {"versions": list(zip(found, changes, strict=True)), "job_id": job_id}
+
+
+def _input(job: Job) -> str:
+    return job.input.why if isinstance(job.input, Unreadable) else indented(job.input)
 
 
 def _changeable(job: Job) -> dict[str, Any]:

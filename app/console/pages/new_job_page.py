@@ -5,6 +5,7 @@ from typing import Any
 from flask import Response, request
 
 from app.catalog.endpoints import versions
+from app.console.http import closed_contents
 from app.console.http.actions import ONCE, Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
@@ -122,6 +123,7 @@ def _endpoints() -> list[str]:
 def _texts_like(job_id: str) -> dict[str, str]:
     """Return the texts of a form that creates a job like an existing job."""
     job = get_job(services().database, job_id)
+    closed_contents.note_opening("job", job_id)
     shaped = JobSchema().dump(job)
     names = {*job_form.PLAIN, *job_form.WHOLE, "fixed_delay"} - {"idempotency_key", "starts_at"}
     given = {name: shaped[name] for name in names if name in shaped}

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Response, request
 
+from app.console.http import closed_contents
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
@@ -41,6 +42,7 @@ page = ConsolePage(
 def show(job_id: str) -> Values:
     """Return the form with the values of the job."""
     job = _editable(job_id)
+    closed_contents.note_opening("job", job_id)
     schema = job_form.schema_of(job.endpoint)
     return _values(job, _typed(job, texts_of(job, schema), schema))
 
@@ -55,6 +57,7 @@ def runs(job_id: str) -> Values:  # noqa: ARG001 - the part of the path
 def save(job_id: str) -> Done | Response:
     """Show the changes, or make the next version of the job."""
     job = _editable(job_id)
+    closed_contents.note_opening("job", job_id)  # its changes are shown
     typed = _typed(job, job_form.texts_in(request.form), job_form.schema_of(job.endpoint))
     loaded = job_form.load(ChangedJobSchema(), typed, typed.body)
     job_form.input_faults(job.endpoint, typed)

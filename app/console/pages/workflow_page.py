@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from app.console.http import closed_contents
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
@@ -16,7 +17,7 @@ from app.features.workflows.rules.graph_formats import Drawing
 from app.features.workflows.rules.retry_plan import RetryPlan, RetryRequest
 from app.features.workflows.steps import retrying
 from app.features.workflows.stored.critical_path import critical_path, timed_nodes
-from app.features.workflows.stored.node_list import drawing_of, get_node, page_of_items, page_of_nodes
+from app.features.workflows.stored.node_list import NodeView, drawing_of, get_node, page_of_items, page_of_nodes
 from app.features.workflows.stored.workflow_list import (
     StoredWorkflow,
     get_workflow,
@@ -51,10 +52,19 @@ def _drawing(workflow: StoredWorkflow) -> Drawing:
     return once_a_request("drawing", lambda: drawing_of(services().database, workflow.workflow_id))
 
 
+def _node(workflow_id: str) -> NodeView:
+    """Read the node of the address once for all parts of a page."""
+    return once_a_request("node", lambda: get_node(services().database, workflow_id, query().text("node")))
+
+
 @page.show
 def show(workflow_id: str) -> Values:
-    found = _workflow(workflow_id)
-    return {"title": found.name, "workflow_id": workflow_id, "name": found.name, "node": query().text("node")}
+    found, name = _workflow(workflow_id), query().text("node")
+    shown = {"title": found.name, "workflow_id": workflow_id, "name": found.name, "node": name}
+    if not (closed_contents.are_closed() and closed_contents.opened("workflow", workflow_id)):
+        return shown | {"opened": []}
+    definition = [("Definition of " + name, shown_json(_node(workflow_id).definition))] if name else []
+    return shown | {"opened": [("Input", shown_json(input_of(services().database, workflow_id))), *definition]}
 
 
 @page.region("state", live="workflows")
@@ -66,7 +76,7 @@ def state(workflow_id: str) -> Values:
         "workflow": found,
         "explanation": explain_workflow(database, found),
         "history": history_of_workflow(database, workflow_id),
-        "input": shown_json(input_of(database, workflow_id)),
+        "input": "" if closed_contents.are_closed() else shown_json(input_of(database, workflow_id)),
         "done": found.nodes - found.open_nodes,
         "took_ms": ((found.ended_at or now()) - found.created_at).total_seconds() * 1000,
         "can_pause": found.status is WorkflowStatus.RUNNING,
@@ -94,12 +104,12 @@ def graph(workflow_id: str) -> Values:
 def node(workflow_id: str) -> Values:
     """Read the node of the address."""
     database = services().database
-    view = get_node(database, workflow_id, query().text("node"))
+    view = _node(workflow_id)
     items = page_of_items(database, workflow_id, view.node.node, PageRequest(MAX_ITEMS)).items
     return {
         "view": view,
         "items": items,
-        "definition": shown_json(view.definition),
+        "definition": "" if closed_contents.are_closed() else shown_json(view.definition),
         "can_retry": _workflow(workflow_id).status in _CAN_RETRY,
         "workflow_id": workflow_id,
     }

@@ -37,6 +37,16 @@ def changes_of(before: Any, after: Any) -> list[JsonChange]:
     ]
 
 
+def is_of(change: JsonChange, field: str) -> bool:
+    """Return whether a change is of a field, or within it."""
+    return change.place == field or change.place.startswith(f"{field}.")
+
+
+def without_values(change: JsonChange) -> JsonChange:
+    """Return a change that only says that there is one."""
+    return JsonChange(change.place, *("closed" if text else "" for text in (change.before, change.after)))
+
+
 def _changes(place: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in dict.fromkeys([*before, *after]):
