@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from task_executor_dramatiq.link import Links
 
+MAX_PER_THREAD = 16  # messages of a queue for each thread; a worker sends fewer unless the actors are very quick
+_PER_THREAD = 2  # of Dramatiq
+
 
 class ActorConsumer(Consumer):
     """Messages of one queue, as they come over the link."""
@@ -26,7 +29,9 @@ class ActorConsumer(Consumer):
         self._links = links
         self._queue_name = queue_name
         self._timeout_seconds = timeout / 1000
-        self._inbox = links.set_room(queue_name, prefetch)
+        # Dramatiq's own number says nothing of the actors: the worker measures them, and sends as many as they deserve.
+        is_default = not links.prefetch and prefetch == _PER_THREAD * links.threads
+        self._inbox = links.set_room(queue_name, MAX_PER_THREAD * links.threads if is_default else prefetch)
 
     def __next__(self) -> MessageInHand | None:
         try:

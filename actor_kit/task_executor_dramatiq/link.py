@@ -26,7 +26,7 @@ REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key o
 CLOSE_SECONDS = 2.0
 MAX_UNSENT = 10_000
 READ_BYTES = 262_144
-Inbox = queue.Queue[MessageInHand]
+Inbox = queue.SimpleQueue[MessageInHand]
 
 
 class Links:

@@ -1,7 +1,6 @@
 """Actors: a message to a process of the user, which connects by itself, and its outcome."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -12,6 +11,7 @@ from actors.dispatch.actor_link.hand import Hand, HandKey, ProcessLostError
 from actors.dispatch.actor_link.outcome import MAX_RESULT_BYTES, again_error, failed_error, following_jobs, result_of
 from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.server import ActorServer
+from actors.dispatch.actor_link.written_reports import WrittenReports
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.network import Network
 from app.catalog.specs.actor import endpoint_name
@@ -20,7 +20,6 @@ from app.queue.claiming.release import MIN_DEFERRAL_MS
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 
 PATIENCE_SECONDS = 1.0  # for a place in a process
-UNSTARTED_SECONDS = 30.0  # for a thread of the process; then another process gets the message
 NO_WORKER_DEFERRAL_MS = 5_000
 
 
@@ -30,6 +29,7 @@ class ActorDispatcher(Dispatcher):
     max_text_bytes = MAX_RESULT_BYTES
 
     def __init__(self, network: Network) -> None:
+        self._reports = WrittenReports(asyncio.get_running_loop())
         self._server = None if network.actors is None else ActorServer(network.actors)
         if self._server is not None:
             self._server.run(self._server.open())
@@ -80,14 +80,12 @@ class ActorDispatcher(Dispatcher):
 
     async def _outcome(self, hand: Hand, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Wait for the start and the outcome; raises DeliveryError and NotSentError."""
-        timer, timeout_s = None, spec["timeout_ms"] / 1000
+        soft, soft_ms = None, identity.soft_limit_ms
+        if soft_ms is not None:
+            soft = soft_ms / 1000, partial(identity.permission.pass_soft_limit, soft_ms)
+        hand.watch(spec["timeout_ms"] / 1000, soft)
         try:
-            await self._start(hand, timeout_s)
-            if hand.is_started and identity.soft_limit_ms is not None:
-                loop, soft_ms = asyncio.get_running_loop(), identity.soft_limit_ms
-                timer = loop.call_later(soft_ms / 1000, identity.permission.pass_soft_limit, soft_ms)
-            async with asyncio.timeout(timeout_s):
-                frame = await asyncio.shield(hand.outcome)
+            frame = await hand.outcome
         except TimeoutError:
             hand.session.send(FrameKind.ABORT, **_named(hand))
             raise _lost(
@@ -101,31 +99,15 @@ class ActorDispatcher(Dispatcher):
                 raise
             raise NotSentError("it was stopped before its actor began") from None
         finally:
-            if timer is not None:
-                timer.cancel()
+            hand.unwatch()
         return self._read(frame, hand, identity)
-
-    async def _start(self, hand: Hand, timeout_s: float) -> None:
-        """Wait until the message has started or ended; take back a message that no thread begins.
-
-        A process that does not answer may have begun it unseen, so another one gets it only after the time limit.
-        """
-        waits: list[asyncio.Future[Any]] = [hand.started, hand.outcome]
-        done, _ = await asyncio.wait(waits, timeout=UNSTARTED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if done:
-            return
-        hand.session.send(FrameKind.DROP, **_named(hand))  # answered by BACK, or by the STARTED that is on its way
-        done, _ = await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
-            raise TimeoutError
 
     def _read(self, frame: Mapping[str, Any], hand: Hand, identity: Identity) -> dict[str, Any]:
         """Return the output of a frame; raises DeliveryError, or NotSentError for a message that came back."""
         kind = frame["kind"]
         if kind == FrameKind.BACK:
             raise NotSentError("its process gave it back", is_noted=False)
-        loop = asyncio.get_running_loop()
-        identity.permission.conclude_with(following_jobs(frame), partial(_written, loop, hand))
+        identity.permission.conclude_with(following_jobs(frame), partial(self._reports.add, hand))
         match kind:
             case FrameKind.AGAIN:
                 raise again_error(frame)
@@ -169,12 +151,6 @@ def _message(spec: Mapping[str, Any], identity: Identity, queue: str) -> dict[st
 
 def _named(hand: Hand) -> dict[str, Any]:
     return {"execution": hand.key.execution_id, "attempt": hand.key.attempt}
-
-
-def _written(loop: asyncio.AbstractEventLoop, hand: Hand, is_written: bool) -> None:
-    """Report to the process, from any thread, whether its outcome is stored."""
-    with contextlib.suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(partial(hand.session.send, FrameKind.WRITTEN, **_named(hand), is_written=is_written))
 
 
 def _lost(type_: str, event: str, hand: Hand, identity: Identity, spec: Mapping[str, Any]) -> DeliveryError:

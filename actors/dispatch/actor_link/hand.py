@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.dispatch.actor_link.frames import FrameError, FrameKind
+from app.kernel.function_types import Call
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
@@ -32,26 +33,60 @@ class ProcessLostError(Exception):
 class Hand:
     """Message that a process holds; belongs to the event loop.
 
-    `outcome` gets the frame that ends it, or ProcessLostError. A message that was not started comes back by a BACK.
+    `outcome` gets the frame that ends it, ProcessLostError or TimeoutError. An unstarted message
+    comes back by a BACK.
     """
 
     def __init__(self, session: "Session", key: HandKey, queue: str) -> None:
         self.session = session
         self.key = key
         self.queue = queue
-        loop = asyncio.get_running_loop()
-        self.started: asyncio.Future[None] = loop.create_future()
-        self.outcome: asyncio.Future[Mapping[str, Any]] = loop.create_future()
+        self.is_ahead = False
+        self.unstarted_seconds = 0.0  # its longest wait for a thread
+        self.is_started = False
+        self._loop = asyncio.get_running_loop()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._timeout_s = 0.0
+        self._soft: tuple[float, Call] | None = None
+        self.outcome: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self.outcome.add_done_callback(_seen)
 
-    @property
-    def is_started(self) -> bool:
-        return self.started.done()
+    def watch(self, timeout_s: float, soft: tuple[float, Call] | None) -> None:
+        """Bound the waits for a thread and, from the start, for the outcome, which gets a TimeoutError.
+
+        `soft`: seconds from the start, and what to call then. Timers instead of tasks, because each message pays.
+        """
+        self._timeout_s, self._soft = timeout_s, soft
+        self._timers = [self._loop.call_later(self.unstarted_seconds, self._take_back)]
+
+    def unwatch(self) -> None:
+        """End the waits."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
 
     def start(self) -> None:
         """Note that a thread of the process has begun the actor."""
-        if not self.started.done():
-            self.started.set_result(None)
+        if self.is_started:
+            return
+        self.is_started = True
+        if self._timers:
+            self.unwatch()
+            self._timers.append(self._loop.call_later(self._timeout_s, self._time_out))
+            if self._soft is not None:
+                self._timers.append(self._loop.call_later(*self._soft))
+
+    def _take_back(self) -> None:
+        """Take back a message that no thread begins.
+
+        A process that does not answer may have begun it unseen, so another one gets it only after the time limit.
+        """
+        self.session.drop(self)
+        self._timers = [self._loop.call_later(self._timeout_s, self._time_out)]
+
+    def _time_out(self) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(TimeoutError())
 
     def end(self, frame: Mapping[str, Any]) -> bool:
         """End by a frame of the process; False if it has ended."""

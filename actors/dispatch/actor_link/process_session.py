@@ -9,13 +9,14 @@ from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
+from actors.dispatch.actor_link.pace import PER_THREAD, Pace
 from actors.dispatch.actor_link.peer import Peer
 from brokers.sharing.actor_places import ActorPlaces
 
 RETURN_SECONDS = 5.0  # for a process with a broken connection to connect again
 LOOK_SECONDS = 0.05  # between two looks at the process
-QUICK_SECONDS = 0.25  # a process with quicker actors gets two messages for each of its threads
-_WEIGHT = 0.2  # share of the latest message in the mean duration
+UNSTARTED_SECONDS = 30.0  # for a thread of the process; then another process gets the message
+AHEAD_SECONDS = 1.0  # for a thread, of a message beyond PER_THREAD, which came because the actors were quick
 
 
 class Session:
@@ -37,8 +38,7 @@ class Session:
         self.registers_again = False  # a HELLO came during a registration
         self.threads = 1
         self._prefetch: int | None = None
-        self._mean_seconds = 0.0
-        self._started_at: dict[HandKey, float] = {}
+        self._pace = Pace()
 
     def describe(self, hello: Mapping[str, Any]) -> None:
         """Apply the number of threads, a prefetch and the actors of a HELLO."""
@@ -72,18 +72,24 @@ class Session:
             self.transport.write(encode(kind, **fields))
 
     def take(self, hand: Hand) -> None:
-        """Give a message a place."""
+        """Give a message a place; the last places are for messages in advance, which wait for a thread less long."""
+        hand.is_ahead = not self._prefetch and self.places.held_count >= PER_THREAD * self.threads
+        hand.unstarted_seconds = AHEAD_SECONDS if hand.is_ahead else UNSTARTED_SECONDS
         self.hands[hand.key] = hand
         self.places.take(hand.queue)
+
+    def drop(self, hand: Hand) -> None:
+        """Take back a message that no thread begins; answered by BACK, or by the STARTED that is on its way."""
+        self.send(FrameKind.DROP, execution=hand.key.execution_id, attempt=hand.key.attempt)
+        if hand.is_ahead:
+            self._pace.slow_down()
+            self._count_places()
 
     def leave(self, hand: Hand) -> None:
         """Free the place of a message."""
         if self.hands.get(hand.key) is hand:
             del self.hands[hand.key]
-        started_at = self._started_at.pop(hand.key, None)
-        if started_at is not None:
-            took = time.monotonic() - started_at
-            self._mean_seconds += _WEIGHT * (took - self._mean_seconds)
+        if self._pace.ended(hand.key):
             self._count_places()
         self.places.give_back(hand.queue)
 
@@ -91,7 +97,7 @@ class Session:
         """Note the start of a message."""
         hand = self.hands.get(key)
         if hand is not None and not hand.is_started:
-            self._started_at[key] = time.monotonic()
+            self._pace.started(key)
             hand.start()
 
     def connect(self, transport: asyncio.Transport) -> None:
@@ -132,8 +138,7 @@ class Session:
         return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
 
     def _count_places(self) -> None:
-        is_quick = self._mean_seconds < QUICK_SECONDS
-        wanted = self._prefetch or self.threads * (2 if is_quick else 1)
+        wanted = self._prefetch or self.threads * self._pace.per_thread
         self.places.total = 0 if self.is_draining else wanted
 
     def drain(self) -> None:

@@ -189,6 +189,27 @@ def test_consumer_ignores_messages_that_it_has_not_brought(listening: tuple[Path
         server.accept()
 
 
+@pytest.mark.parametrize(("prefetch", "own", "places"), [(8, 0, 64), (3, 0, 3), (8, 8, 8)])
+def test_process_offers_more_places_than_dramatiq_unless_the_user_sets_them(
+    listening: tuple[Path, socket.socket], prefetch: int, own: int, places: int
+) -> None:
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    links.threads, links.prefetch = 4, own
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(encode("WELCOME", endpoints={}, refused={}))
+            opened.result(PATIENCE_SECONDS)
+            ActorConsumer(links, "mails", prefetch, 0)
+            links.close()
+            sent = b"".join(iter(lambda: connection.recv(65_536), b""))
+    rooms = [frame["places"] for frame in FrameReader().feed(sent) if frame["kind"] == "ROOM"]
+    assert rooms == [places]
+
+
 class Audit(Middleware):
     """Sends a message after each actor."""
 

@@ -11,14 +11,14 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import actor as actor_dispatch
-from actors.dispatch.actor_link import process_records
+from actors.dispatch.actor_link import pace, process_records, process_session
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.server import ActorServer, ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.errors import UnavailableError
 from app.kernel.processes.actor_processes import ActorProcess
-from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError, NotSentError
 from brokers.sharing.actor_places import ActorProcesses
 from tests.contract.dispatch.dispatching import Opening, identity, run
 from tests.waiting import eventually
@@ -149,7 +149,7 @@ def test_new_connection_of_a_process_takes_back_the_messages_of_the_earlier_one(
 def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actor_dispatch, "UNSTARTED_SECONDS", 0.01)
+    monkeypatch.setattr(process_session, "UNSTARTED_SECONDS", 0.01)
     service = service_of(sockets, quick_registrations())
     spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 50, "max_lost": 3}
 
@@ -164,6 +164,29 @@ def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
         assert (lost.value.type, lost.value.again_ms) == ("TIMEOUT", 0)
         await dispatcher.close()
         assert [frame["kind"] for frame in FrameReader().feed(await reader.read())] == ["MESSAGE", "DROP", "ABORT"]
+        writer.close()
+        await writer.wait_closed()
+
+    run(opening(service), main)
+
+
+def test_started_message_ends_with_its_time_limit(sockets: Path) -> None:
+    service = service_of(sockets, quick_registrations())
+    spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 50, "max_lost": 3}
+
+    async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
+        await asyncio.to_thread(eventually, path_of(service).is_socket)
+        reader, writer = await asyncio.open_unix_connection(path_of(service))
+        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        sending = asyncio.ensure_future(dispatcher.send(spec, identity()))
+        message = await next_frame(reader)
+        writer.write(encode(FrameKind.STARTED, execution=message["execution"], attempt=message["attempt"]))
+        with pytest.raises(DeliveryError, match="within 50 ms"):
+            async with asyncio.timeout(30):
+                await sending
+        assert (await next_frame(reader))["kind"] == FrameKind.ABORT
+        await dispatcher.close()
         writer.close()
         await writer.wait_closed()
 
@@ -218,6 +241,66 @@ def test_message_of_an_earlier_version_goes_to_the_present_queue_of_its_actor(so
         named = {"execution": message["execution"], "attempt": message["attempt"]}
         writer.write(encode(FrameKind.DONE, **named, result=1))
         assert await sending == {"body": 1}
+        await dispatcher.close()
+        writer.close()
+        await writer.wait_closed()
+
+    run(opening(service), main)
+
+
+def test_process_with_very_quick_actors_gets_more_messages_in_advance(sockets: Path) -> None:
+    async def main() -> None:
+        server = server_of(sockets, quick_registrations())
+        reader, writer = await connect(server)
+        writer.write(encode(FrameKind.HELLO, protocol=1, session="s", threads=4, actors=[{"name": "a"}]))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        session = server.sessions["s"]
+        assert session.places.total == 4 * pace.PER_THREAD
+        for number in range(pace.MIN_MEASURED):
+            hand = Hand(session, HandKey("e", number), "default")
+            session.take(hand)
+            session.started(hand.key)
+            session.leave(hand)
+        assert session.places.total == 4 * pace.MAX_PER_THREAD
+        hands = [Hand(session, HandKey("f", number), "default") for number in range(4 * pace.PER_THREAD + 1)]
+        for hand in hands:
+            session.take(hand)
+        session.drop(hands[0])
+        assert session.places.total == 4 * pace.MAX_PER_THREAD
+        session.drop(hands[-1])  # it came in advance, and no thread was free after all
+        assert session.places.total == 4 * pace.PER_THREAD
+        await end(server, reader, writer)
+
+    asyncio.run(main())
+
+
+def test_message_in_advance_comes_back_soon(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "MIN_MEASURED", 0)  # the process counts as very quick
+    monkeypatch.setattr(process_session, "AHEAD_SECONDS", 0.01)
+    service = service_of(sockets, quick_registrations())
+    spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}
+
+    async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
+        await asyncio.to_thread(eventually, path_of(service).is_socket)
+        reader, writer = await asyncio.open_unix_connection(path_of(service))
+        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=16))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        places = service.processes.serving("mail")[0]
+        assert places.total == pace.MAX_PER_THREAD
+        sending = [asyncio.ensure_future(dispatcher.send(spec, identity(attempt=number))) for number in (1, 2, 3)]
+        frames = FrameReader()
+        seen = list[Mapping[str, Any]]()
+        async with asyncio.timeout(30):
+            while not seen or seen[-1]["kind"] != FrameKind.DROP:
+                seen += frames.feed(await reader.read(READ_BYTES))
+        assert [(frame["kind"], frame["attempt"]) for frame in seen[-1:]] == [("DROP", 3)]
+        named = {"execution": seen[-1]["execution"], "attempt": 3}
+        writer.write(encode(FrameKind.BACK, **named))
+        with pytest.raises(NotSentError):
+            await sending[2]
+        for each in sending[:2]:
+            each.cancel()
+        await asyncio.gather(*sending[:2], return_exceptions=True)
         await dispatcher.close()
         writer.close()
         await writer.wait_closed()

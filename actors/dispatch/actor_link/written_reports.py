@@ -1,0 +1,32 @@
+"""Reports to the processes: which outcomes are stored."""
+
+import asyncio
+import contextlib
+from collections import deque
+
+from actors.dispatch.actor_link.frames import FrameKind
+from actors.dispatch.actor_link.hand import Hand
+
+
+class WrittenReports:
+    """Passes reports from the thread that writes outcomes to the event loop, with one wake-up for a whole batch."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._reports = deque[tuple[Hand, bool]]()
+        self._is_called = False
+
+    def add(self, hand: Hand, is_written: bool) -> None:
+        """Report to a process whether its outcome is stored; from any thread."""
+        self._reports.append((hand, is_written))
+        if not self._is_called:
+            self._is_called = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._send)
+
+    def _send(self) -> None:
+        self._is_called = False  # first: a report from now on calls again
+        while self._reports:
+            hand, is_written = self._reports.popleft()
+            key = hand.key
+            hand.session.send(FrameKind.WRITTEN, execution=key.execution_id, attempt=key.attempt, is_written=is_written)
