@@ -12,6 +12,7 @@ from app.console.http.request_values import once_a_request
 from app.console.views.graph_picture import draw
 from app.console.views.json_text import shown_json
 from app.console.views.node_lines import node_lines
+from app.console.views.reach import reach_of_workflow
 from app.features.workflows import control_api
 from app.features.workflows.rules.graph_formats import Drawing
 from app.features.workflows.rules.retry_plan import RetryPlan, RetryRequest
@@ -79,6 +80,7 @@ def state(workflow_id: str) -> Values:
         "input": "" if closed_contents.are_closed() else shown_json(input_of(database, workflow_id)),
         "done": found.nodes - found.open_nodes,
         "took_ms": ((found.ended_at or now()) - found.created_at).total_seconds() * 1000,
+        "reach": reach_of_workflow(found.open_nodes, found.running),
         "can_pause": found.status is WorkflowStatus.RUNNING,
         "can_resume": found.status is WorkflowStatus.PAUSED,
         "can_cancel": found.status not in FINAL_OF_WORKFLOW,

@@ -53,7 +53,14 @@ def reach_of_breaker(endpoints: Sequence[str], waiting: Mapping[str, int]) -> li
     is_complete = all(waiting.get(name, MAX_COUNTED) < MAX_COUNTED for name in endpoints)
     total = sum(waiting.get(name, 0) for name in endpoints)
     led = _some(len(endpoints), "endpoint", is_complete=len(endpoints) < MAX_ENDPOINTS)
-    return [*led, *_some(total, "waiting execution", is_complete=is_complete)]
+    counted = sum(name in waiting for name in endpoints)
+    part = f" (counted for {counted} of the endpoints)" if counted < len(endpoints) else ""
+    return [*led, *(f"{each}{part}" for each in _some(total, "waiting execution", is_complete=is_complete))]
+
+
+def reach_of_workflow(open_nodes: int, running: int) -> list[str]:
+    """Return what the pause of a workflow affects: nodes that are not through, and executions that continue."""
+    return [*_some(open_nodes, "open node"), *_some(running, "running execution")]
 
 
 def reach_of_job(found: OpenExecutions, further_runs: int = 0) -> list[str]:

@@ -69,7 +69,7 @@ def test_way_out_of_an_execution_counts_what_closing_its_breaker_reaches(visitor
     more = "INSERT INTO breaker_endpoints (target, endpoint) SELECT :target, 'e' || n FROM generate_series(1, 101) AS n"
     database.fetch(text(more), {"target": TARGET})
     page = visitor.get(f"/console/executions/{waiting}")
-    assert "Closing it reaches 100 or more endpoints, 3 or more waiting executions." in page
+    assert "Closing it reaches 100 or more endpoints, 3 or more waiting executions (counted for 16" in page
 
 
 def test_endpoints_beyond_the_bound_leave_the_reach_of_a_breaker_open(visitor: Visitor, database: Database) -> None:
@@ -77,7 +77,10 @@ def test_endpoints_beyond_the_bound_leave_the_reach_of_a_breaker_open(visitor: V
     led = "INSERT INTO breaker_endpoints (target, endpoint) VALUES (:target, :name)"
     for number in range(17):
         database.fetch(text(led), {"target": TARGET, "name": f"e{number}"})
-    assert "Closing it reaches 17 endpoints, 0 or more waiting executions." in visitor.get("/console/processes")
+    assert (
+        "Closing it reaches 17 endpoints, 0 or more waiting executions (counted for 16 of the endpoints)."
+        in visitor.get("/console/processes")
+    )
 
 
 def test_pause_of_a_schedule_counts_its_runs_of_the_day_and_waiting_executions(
@@ -122,3 +125,15 @@ def test_counts_of_many_executions_are_not_complete(
     monkeypatch.setattr(open_executions, "MAX_COUNTED", 2)
     assert not open_executions.open_executions(database, ["job_none", schedule])["job_none"].is_complete
     assert open_executions.open_executions(database, []) == {}
+
+
+def test_pause_of_a_workflow_counts_its_open_nodes_and_running_executions(
+    api: Api, visitor: Visitor, database: Database
+) -> None:
+    register(api, "chat")
+    nodes = [{"name": "a", "endpoint": "chat"}, {"name": "b", "endpoint": "chat", "after": ["a"]}]
+    workflow = api.post("/workflows", {"name": "w", "nodes": nodes}).json["workflow_id"]
+    page = visitor.get(f"/console/workflows/{workflow}")
+    assert "The pause reaches 2 open nodes, 1 running execution." in page
+    visitor.act(f"/console/workflows/{workflow}", f"/console/do/post/workflows/{workflow}/pause")
+    assert "The pause reaches" not in visitor.get(f"/console/workflows/{workflow}")
