@@ -17,15 +17,12 @@ from app.console.views.answer_text import shown_answer
 from app.console.views.json_text import shown_json, shown_text
 from app.console.views.reason_words import way_out_of
 from app.console.views.timeline import timeline
-from app.features.breakers import store as breakers
 from app.features.dead_letters.letter_list import letters_of
 from app.kernel.db.paging import PageRequest
-from app.kernel.errors import BreakerNotFoundError
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
-from app.queue.jobs.job_queries import get_job
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.log_lines import logs_of
@@ -53,7 +50,6 @@ def show(execution_id: str) -> Values:
     return {
         "title": f"Execution {execution_id}",
         "execution": execution,
-        "job": get_job(database, execution.job_id),
         "is_open": is_open,
         "input": shown_json(execution.input) if is_open else "",
         "request": request,
@@ -104,7 +100,9 @@ def history(execution_id: str) -> Values:
 @page.region("log", live="executions", reads="GET /executions/<execution_id>/logs")
 def log(execution_id: str) -> Values:
     level = query().choice("level", ["DEBUG", "INFO", "WARN", "ERROR"])
-    lines = logs_of(services().database, execution_id, PageRequest(LOG_LINES), **({"level": level} if level else {}))
+    _execution(execution_id)  # raises for an unknown execution
+    wanted = {"level": level} if level else {}
+    lines = logs_of(services().database, execution_id, PageRequest(LOG_LINES), is_known=True, **wanted)
     return {"lines": lines.items, "is_more": lines.next is not None}
 
 
@@ -130,20 +128,16 @@ def _execution(execution_id: str) -> ExecutionWithInput:
 
 
 def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
-    wanted = PageRequest(ATTEMPTS)
-    read = partial(execution_queries.attempts_of, services().database, execution_id, wanted)
-    return once_a_request("attempts", read).items
+    _execution(execution_id)  # raises for an unknown execution
+    read = partial(execution_queries.attempts_of, services().database, execution_id, PageRequest(ATTEMPTS))
+    return once_a_request("attempts", partial(read, is_known=True)).items
 
 
 def _reach_of_breaker(why: Explanation) -> list[str] | None:
     """Return what closing the breaker that stops the execution reaches; None without one."""
     if why.reason != "BREAKER_OPEN":
         return None
-    try:
-        breaker = breakers.get(services().database, why.details["target"])
-    except BreakerNotFoundError:  # forgotten since the explanation
-        return None
-    return reach_of_breakers([breaker])(breaker)
+    return reach_of_breakers([why.details])(why.details)
 
 
 def _look_ahead() -> timedelta:

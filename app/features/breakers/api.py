@@ -111,6 +111,7 @@ class BreakerReason(WaitingReason):
             return None
         breaker = found[0]
         details |= {"target": breaker.target, "breaker": breaker.state, "breaker_reason": breaker.reason}
+        details["endpoints"] = list(breaker.endpoints)
         if breaker.state == BreakerState.OPEN and breaker.open_until is not None:
             until = breaker.open_until
             text = f"It is due, but nothing is sent to {breaker.target}, whose breaker is open until {at(until)}."

@@ -48,9 +48,12 @@ class Execution(RowValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionWithInput(Execution):
-    """An execution with the input of its job, which lists omit."""
+    """An execution with parts of its job, which lists omit."""
 
     input: dict[str, Any]
+    job_name: str | None
+    job_labels: dict[str, str] | None
+    job_trigger: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

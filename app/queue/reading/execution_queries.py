@@ -101,8 +101,9 @@ def actor_past(database: Database, execution_id: str) -> tuple[int, dict[str, An
 
 
 def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
-    """Read an execution with its job's input; raises ExecutionNotFoundError."""
-    query = executions_query().add_columns(_J.input).join(tables.jobs, _J.job_id == _E.job_id)
+    """Read an execution with parts of its job; raises ExecutionNotFoundError."""
+    of_job = (_J.input, _J.name.label("job_name"), _J.labels.label("job_labels"), _J.trigger_type.label("job_trigger"))
+    query = executions_query().add_columns(*of_job).join(tables.jobs, _J.job_id == _E.job_id)
     rows = database.fetch(query.where(_E.execution_id == execution_id))
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
@@ -127,10 +128,13 @@ def attempts_query(execution_id: str, request: PageRequest) -> Select[Any]:
     return query.order_by(tried.attempt_number.desc()).limit(request.limit + 1)
 
 
-def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:
-    """Read a page of an execution's attempts, latest first; raises ExecutionNotFoundError."""
+def attempts_of(
+    database: Database, execution_id: str, request: PageRequest, *, is_known: bool = False
+) -> Page[AttemptRecord]:
+    """Read a page of an execution's attempts, latest first; raises ExecutionNotFoundError, unless it `is_known`."""
     rows = database.fetch(attempts_query(execution_id, request))
-    check_exists(database, execution_id, rows)
+    if not is_known:
+        check_exists(database, execution_id, rows)
     return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
 
 

@@ -54,8 +54,11 @@ def logs_query(
     return newest_first(select(lines), lines.c.logged_at, lines.c.log_id, request)
 
 
-def logs_of(database: Database, execution_id: str, request: PageRequest, **wanted: Any) -> Page[LogRecord]:
-    """Read a page of an execution's log lines by `logs_query`; raises ExecutionNotFoundError."""
+def logs_of(
+    database: Database, execution_id: str, request: PageRequest, *, is_known: bool = False, **wanted: Any
+) -> Page[LogRecord]:
+    """Read a page of an execution's log lines by `logs_query`; raises ExecutionNotFoundError, unless it `is_known`."""
     rows = database.fetch(logs_query(execution_id, request, **wanted))
-    check_exists(database, execution_id, rows)
+    if not is_known:
+        check_exists(database, execution_id, rows)
     return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)

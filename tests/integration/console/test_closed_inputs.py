@@ -1,4 +1,4 @@
-"""Closed inputs: no page, region or export shows an input or an answer, but one that a person opens."""
+"""Closed inputs and answers: hidden on pages, in regions and in exports, until a person opens those of one thing."""
 
 import logging
 import re
@@ -31,7 +31,7 @@ def closed(database_url: str) -> Iterator[Flask]:
 
 @pytest.fixture
 def places(api: Api, database: Database) -> dict[str, str]:
-    """Things with an input and an answer that no page may show; the job of a schedule has two versions."""
+    """Things with marked inputs and answers; the job of a schedule has two versions."""
     story = Story(database)
     register_all(api)
     register(api, "chat")

@@ -82,7 +82,7 @@ def test_typed_fields_become_an_endpoint(api: Api, visitor: Visitor, fields: dic
     sent(visitor, 303, name=name, **fields)
     assert api.get(f"/endpoints/{name}").json["spec"] == spec
     shown = visitor.get(f"/console/endpoints/{name}/edit")
-    assert 'name="as:spec"' not in shown, "the form shows each of them again"
+    assert 'name="as:spec"' not in shown, "the form has fields for all of it"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_fault_stands_at_its_field(
     assert api.post("/endpoints", {"name": "taken", "type": "HTTP", "spec": {"url": "https://x/"}}).status_code == 201
     shown = sent(visitor, 422, **{**HTTP, **fields})
     assert message in shown.split(f'id="n-{field}">', 1)[1].partition("</p>")[0]
-    assert 'value="https://x.example/"' in shown or field == "spec/url", "what was typed is kept"
+    assert 'value="https://x.example/"' in shown or field == "spec/url", "typed texts are kept"
 
 
 def test_check_creates_nothing_and_shows_the_request(api: Api, database: Database, visitor: Visitor) -> None:

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from flask import Flask
+from sqlalchemy import text
 
 from app.console.pages import PAGES, letters_page
 from app.features.control import shared_figures
 from app.features.control.fresh_reading import FreshReading
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from app.queue.bulk import bulk_job_kind
 from benchmarks.console_addresses import addresses
 from benchmarks.statement_costs import is_setting
@@ -23,6 +26,18 @@ from tests.integration.statements import Statements
 from tests.waiting import HUNG_SECONDS
 
 MAX_STATEMENTS = 12
+TARGET = "https:api.example.com:443"
+LATE = timedelta(seconds=-5)
+DUE = {"later": timedelta(hours=1)}
+WORDS = {
+    "broken": "breaker",
+    "paused": "its endpoint &#39;paused&#39; is paused",
+    "limited": "max_in_flight",
+    "queued": "its queue &#39;still&#39; is paused",
+    "unserved": "no live worker",
+    "behind": "waits behind",
+    "later": "It is due at",
+}
 NODES = 10
 
 
@@ -92,3 +107,53 @@ def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[st
         admin.get(address)
         read[address] = [each for each in statements.texts if not is_setting(each)]
     return {address: texts for address, texts in read.items() if len(texts) > MAX_STATEMENTS}
+
+
+def test_pages_of_waiting_and_ended_executions_run_few_statements(
+    app: Flask, api: Api, places: Mapping[str, str], database: Database, statements: Statements
+) -> None:
+    """Behind a breaker with many endpoints, a pause, a limit, others, a missing worker, in a workflow, and ended."""
+    waits = Waits(api, database)
+    workflow = api.get(f"/workflows/{places['workflow_id']}/nodes").json["items"]
+    node = next(each["execution_id"] for each in workflow if each["execution_id"])
+    ids = [places["execution_id"], node, *waits.last.values(), *executions_of(database)]
+    admin = Visitor(app, Scope.ADMIN)
+    shown = {name: admin.get(f"/console/executions/{each}") for name, each in waits.last.items()}
+    assert {name for name, words in WORDS.items() if words not in shown[name]} == set()
+    assert with_many_statements(app, statements, [f"/console/executions/{each}" for each in dict.fromkeys(ids)]) == {}
+
+
+def executions_of(database: Database) -> list[str]:
+    """Return an execution of each status and endpoint."""
+    query = text("SELECT min(execution_id) AS id FROM executions GROUP BY endpoint, status ORDER BY 1")
+    return [row.id for row in database.fetch(query)]
+
+
+class Waits:
+    """Executions that wait for each reason, by words of their explanations."""
+
+    def __init__(self, api: Api, database: Database) -> None:
+        names = ("broken", "paused", "limited", "queued", "unserved", "behind", "later")
+        for name in names:
+            rows.add_endpoint(database, name)
+        rows.add_breaker(database, TARGET, "open", open_for=timedelta(minutes=1))
+        led = text("INSERT INTO breaker_endpoints (target, endpoint) VALUES (:target, :name)")
+        for name in ("broken", *(f"e{number}" for number in range(20))):
+            database.fetch(led, {"target": TARGET, "name": name})
+        assert api.post("/endpoints/paused/pause", {}).status_code == 200
+        assert api.send("PATCH", "/endpoints/limited", json={"limits": {"max_in_flight": 1}}).status_code == 200
+        worker_lease.register(
+            database, worker_id="w", host="h", pid=1, queues=["http", "still"], capacity=9, lease_ms=6_000_000
+        )
+        found = {name: rows.add_executions(database, 3, endpoint=name, due_in=DUE.get(name, LATE)) for name in names}
+        rows.move_to_one_shard(database)
+        for name, queue in (("queued", "still"), ("unserved", "nobody")):
+            move = text("UPDATE executions SET queue = :queue WHERE endpoint = :name")
+            database.fetch(move, {"queue": queue, "name": name})
+        assert api.post("/queues/still/pause", {}).status_code == 200
+        run = text(
+            "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
+            " WHERE execution_id = :id"
+        )
+        database.fetch(run, {"id": found["limited"][0]})
+        self.last = {name: executions[-1] for name, executions in found.items()}
