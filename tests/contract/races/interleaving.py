@@ -1,8 +1,8 @@
-"""Two sides stepped through every interleaving of their statements, on a real PostgreSQL.
+"""Sides, usually two, stepped through interleavings of their statements, on a real PostgreSQL.
 
 Each side stops before each of its statements and before each commit. A statement in autocommit mode becomes two steps:
 the statement and its commit. The next side is chosen depth-first, so each order is tried once. While a side waits for a
-lock of the other side, only the other side can continue.
+lock of another side, only the other sides can continue.
 """
 
 import threading
@@ -96,27 +96,27 @@ class Side:
             context.connection.connection.dbapi_connection.rollback()
 
 
-class Pair:
-    """Two sides over one database, and a connection that finds out which side waits for a lock."""
+class SideGroup:
+    """Sides over one database, and a connection that finds out which side waits for a lock."""
 
-    def __init__(self, url: str, level: str) -> None:
+    def __init__(self, url: str, level: str, names: str) -> None:
         self.changed = threading.Condition()
         self.taken: list[str] = []
-        self.sides = [Side(name, url, level, self.changed) for name in "ab"]
+        self.sides = [Side(name, url, level, self.changed) for name in names]
         self.watcher = db.connect(url, pool_size=1, application_name="te-test-watcher")
 
     def run(self, bodies: Sequence[Body], choices: Sequence[int], *, with_reads: bool = False) -> list[int]:
-        """Run both bodies; returns the index of the side that continued, for each point where the order matters.
+        """Run a body on each side; returns the index of the side that continued at each point where the order matters.
 
-        Before a plain read, a side lets the other side proceed to its commit. `with_reads` also tries the orders in
-        which the read, and the lock after it, precede this commit: far more orders.
+        Before a plain read, a side lets another side proceed to its commit. `with_reads` also tries the orders in which
+        the read, and the lock after it, precede this commit: far more orders.
         """
         threads = [side.start(body) for side, body in zip(self.sides, bodies, strict=True)]
         made, self.taken = list[int](), []
         while waiting := self._settled():
             index = _only_choice(waiting, with_reads=with_reads)
             if index is None:
-                index = choices[len(made)] if len(made) < len(choices) else 0
+                index = choices[len(made)] % len(waiting) if len(made) < len(choices) else 0
                 made.append(index)
             self.taken.append(f"{waiting[index].name}: {waiting[index].step[:80]}")
             waiting[index].go()
@@ -154,14 +154,14 @@ def _only_choice(waiting: Sequence[Side], *, with_reads: bool) -> int | None:
     """Return the index of the side that continues if the order makes no difference, else None.
 
     A plain read takes no lock and sees no change before the other side's commit. A side that was rolled back by a
-    deadlock or a conflict runs again after the other side: another choice tries that order anyway.
+    deadlock or a conflict runs again after the next side: another choice tries that order anyway.
     """
     if len(waiting) == 1:
         return 0
     for index, side in enumerate(waiting):
-        other = waiting[1 - index]
-        if side.was_rolled_back or (not with_reads and _is_read(side.step) and other.step != COMMIT):
-            return 1 - index
+        next_one = (index + 1) % len(waiting)
+        if side.was_rolled_back or (not with_reads and _is_read(side.step) and waiting[next_one].step != COMMIT):
+            return next_one
     return None
 
 
@@ -170,9 +170,16 @@ def _is_read(step: str) -> bool:
 
 
 @contextmanager
-def pair(url: str, level: str) -> Iterator[Pair]:
+def pair(url: str, level: str) -> Iterator[SideGroup]:
     """Open a pair of sides at an isolation level."""
-    opened = Pair(url, level)
+    with sides_named("ab", url, level) as opened:
+        yield opened
+
+
+@contextmanager
+def sides_named(names: str, url: str, level: str) -> Iterator[SideGroup]:
+    """Open a side for each letter of `names` at an isolation level."""
+    opened = SideGroup(url, level, names)
     yield opened
     opened.close()
 

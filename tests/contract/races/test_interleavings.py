@@ -28,7 +28,7 @@ from app.queue.jobs.run_now import run_job
 from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.cases import choice_of
-from tests.contract.races.interleaving import Body, Pair, interleavings, pair
+from tests.contract.races.interleaving import Body, SideGroup, interleavings, pair
 from tests.verdicts import success
 
 WORKER = "wrk_gone"
@@ -118,7 +118,7 @@ CLEAR = text(
 class Arena:
     """A pair of sides, each with its own cache of endpoints, and the job that both sides change."""
 
-    def __init__(self, database: Database, sides: Pair) -> None:
+    def __init__(self, database: Database, sides: SideGroup) -> None:
         self.database = database
         self._sides = sides
         self._creators = {side.database: Creator(side.database, shards=1, look_ahead_ms=0) for side in sides.sides}

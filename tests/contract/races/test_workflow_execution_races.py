@@ -16,7 +16,7 @@ from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.features.workflows.workflow_executions import add, claim, define
-from tests.contract.races.interleaving import Pair, pair
+from tests.contract.races.interleaving import SideGroup, pair
 from tests.contract.races.mortal import Mortal, chores
 from tests.contract.races.racing import strip_locks
 from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, TABLES, outbox
@@ -98,7 +98,7 @@ def parent_is_cancelled(parent: str, database: Database) -> None:
     flows.advance(database, parent)
 
 
-def breach(database: Database, sides: Pair, seed: int) -> str:
+def breach(database: Database, sides: SideGroup, seed: int) -> str:
     """End the child and cancel its parent in a random order; returns the breach, or an empty text."""
     clear(database)
     parent = flows.create(database, [{"name": "child", "endpoint": "report"}, job("last", "child")])

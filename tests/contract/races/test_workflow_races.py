@@ -1,6 +1,6 @@
-"""Two ends of one workflow at the same moment: each child starts once, in random orders of all statements.
+"""Two or three ends of one workflow at the same moment: each child starts once, in random orders of all statements.
 
-The workers' outbox threads are two sides of `interleaving`. A rule of the advance that is removed has to be missed: the
+The workers' outbox threads are the sides of `interleaving`. A rule of the advance that is removed has to be missed: the
 lock and the revision keep two steps apart, and the second look finds the end that arrived during a step. `make fuzz`
 runs more orders.
 """
@@ -18,12 +18,13 @@ from app.kernel.db import Database
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
-from tests.contract.races.interleaving import Body, Pair, pair
+from tests.contract.races.interleaving import Body, SideGroup, pair, sides_named
 from tests.contract.races.mortal import Mortal, chores
 from tests.contract.races.racing import strip_locks
 from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
 NODES = [job("a"), job("b"), job("c", "a", "b"), job("d", "a", "b")]
+THREE_PARENTS = [job("a"), job("b"), job("e"), job("c", "a", "b", "e"), job("d", "a", "b", "e")]
 Bodies = Callable[[list[str]], Sequence[Body]]
 SOUND = {"status": "RUNNING", "open_nodes": 2, "running": 2, "succeeded": 2, "jobs": 4, "reporting": 0, "started": 2}
 FACTS = text(
@@ -44,11 +45,11 @@ def _worker(database: Database) -> None:
     flows.register(database)
 
 
-def two_ends(database: Database) -> tuple[str, list[str]]:
-    """Create the only workflow; its first two nodes ended. Returns its id and both completion events."""
+def ends(database: Database, nodes: Sequence[dict[str, Any]] = NODES) -> tuple[str, list[str]]:
+    """Create the only workflow; its first nodes ended. Returns its id and their completion events."""
     for table in TABLES:
         database.fetch(text(f"DELETE FROM {table}"))
-    workflow_id = flows.create(database, NODES)
+    workflow_id = flows.create(database, nodes)
     flows.advance(database, workflow_id)
     return workflow_id, flows.end(database, flows.claims(database))
 
@@ -57,17 +58,19 @@ def facts(database: Database, workflow_id: str) -> dict[str, Any]:
     return database.fetch(FACTS, {"id": workflow_id})[0]._asdict()
 
 
-def breach(database: Database, sides: Pair, seed: int, bodies: Bodies) -> str:
-    """Run both sides in a random order; returns the breach, or an empty text."""
-    workflow_id, events = two_ends(database)
-    choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+def breach(
+    database: Database, sides: SideGroup, seed: int, bodies: Bodies, nodes: Sequence[dict[str, Any]] = NODES
+) -> str:
+    """Run the sides in a random order; returns the breach, or an empty text."""
+    workflow_id, events = ends(database, nodes)
+    choices = random.Random(seed).choices(range(len(sides.sides)), k=MAX_CHOICES)
     sides.run(bodies(events), choices, with_reads=True)
     now = facts(database, workflow_id)
-    return "" if now == SOUND else f"{now}: {sides.taken}"
+    return "" if now == SOUND | {"succeeded": len(events), "jobs": len(nodes)} else f"{now}: {sides.taken}"
 
 
 def one_each(events: list[str]) -> Sequence[Body]:
-    return [partial(outbox, events[:1]), partial(outbox, events[1:])]
+    return [partial(outbox, [event]) for event in events]
 
 
 def ends_and_idle_step(events: list[str]) -> Sequence[Body]:
@@ -102,6 +105,18 @@ def test_children_of_two_ends_start_once(
         assert [found for seed in seeds if (found := breach(database, sides, seed, bodies))] == []
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("locks", ["", " without locks"])
+def test_children_of_three_ends_in_three_processes_start_once(
+    database: Database, database_url: str, level: str, locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strip_locks(monkeypatch, f"{level}{locks}", advancing, "LOCK")
+    with sides_named("abc", database_url, level) as sides:
+        seeds = choice_of(range(80), 10)
+        assert [found for seed in seeds if (found := breach(database, sides, seed, one_each, THREE_PARENTS))] == []
+
+
 def remove_locks_and_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     strip_locks(monkeypatch, "without locks", advancing, "LOCK")
     monkeypatch.setattr(advancing, "FINISH", text(advancing.FINISH.text.replace("AND revision = :revision", "")))
@@ -120,13 +135,15 @@ def test_removed_rule_is_missed(
     remove(monkeypatch)
     with pair(database_url, LEVELS[0]) as sides:
         assert any(breach(database, sides, seed, one_each) for seed in range(MAX_ORDERS))
+    with sides_named("abc", database_url, LEVELS[0]) as sides:
+        assert any(breach(database, sides, seed, one_each, THREE_PARENTS) for seed in range(MAX_ORDERS))
 
 
 def test_process_that_dies_at_any_statement_strands_nothing(database: Database, database_url: str) -> None:
     """The chores of a scheduler continue."""
     survived, dies_at = False, 0
     while not survived:
-        workflow_id, events = two_ends(database)
+        workflow_id, events = ends(database)
         survived = Mortal(database_url, dies_at).run(partial(outbox, events))
         outbox(events, database)
         chores(database)

@@ -19,7 +19,7 @@ from app.queue.executions.manual_retry import retry_execution
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
-from tests.contract.races.interleaving import Body, Pair, pair
+from tests.contract.races.interleaving import Body, SideGroup, pair
 from tests.contract.races.retried_workflows import FAILED, finish, unlocked, without
 from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
@@ -98,7 +98,7 @@ OPEN: dict[str, Sides] = {
 }
 
 
-def breaches(database: Database, sides: Pair, seed: int, bodies: Sides, place: str, *, is_over: bool) -> list[str]:
+def breaches(database: Database, sides: SideGroup, seed: int, bodies: Sides, place: str, *, is_over: bool) -> list[str]:
     """Run both sides in a random order, then the workflow to its end."""
     scene = Scene(database, place, is_over=is_over)
     choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)

@@ -19,7 +19,7 @@ from schema.states import WorkflowReason
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
-from tests.contract.races.interleaving import Body, Pair, pair
+from tests.contract.races.interleaving import Body, SideGroup, pair
 from tests.contract.races.retried_workflows import FAILED, finish, unlocked, without
 from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
@@ -92,7 +92,7 @@ PAUSED: dict[str, Sides] = {
 }
 
 
-def breaches(database: Database, sides: Pair, seed: int, bodies: Sides, *, is_over: bool) -> list[str]:
+def breaches(database: Database, sides: SideGroup, seed: int, bodies: Sides, *, is_over: bool) -> list[str]:
     """Run both sides in a random order, then the workflow to its end."""
     scene = Scene(database, is_over=is_over)
     choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
