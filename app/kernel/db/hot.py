@@ -22,6 +22,9 @@ from app.kernel.sql import HotStatement, NamedStatement
 _NOT_PREPARED = frozenset({"26000", "42P05", "0A000", "42804"})
 
 
+MAX_PREPARED_ROWS = 20
+
+
 class NotPreparedError(Exception):
     """A prepared statement does not fit its connection any more; its transaction is undone, and has to run again."""
 
@@ -55,12 +58,15 @@ class _Session:
     was_slow: bool = False
 
 
-def run_in(connection: Connection, statement: NamedStatement, params: Mapping[str, object]) -> list[Any]:
-    """Run a statement in the transaction of a connection, and return its rows; only a hot statement is prepared.
+def run_in(
+    connection: Connection, statement: NamedStatement, params: Mapping[str, object], *, joins: int = 0
+) -> list[Any]:
+    """Run a statement in the transaction of a connection, and return its rows; a hot statement is prepared.
 
-    Raises SQLAlchemy's errors, and NotPreparedError.
+    A statement that `joins` many given rows is not prepared: a cached plan expects few, and may compare each given row
+    with each row that it reads. Raises SQLAlchemy's errors, and NotPreparedError.
     """
-    if isinstance(statement, HotStatement):
+    if isinstance(statement, HotStatement) and joins <= MAX_PREPARED_ROWS:
         return run(connection, statement, params, PlanTimes())
     result = connection.execute(statement, params)
     return [*result.all()] if result.returns_rows else []

@@ -39,7 +39,7 @@ def make(connection: Connection, ended: Sequence[EndedExecution]) -> WorkflowSte
         return None
     instants = {each.execution_id: each.ended_at for each in ended}
     params = {"executions": array_literal(instants), "instants": array_literal(instants.values())}
-    found = run_in(connection, FIND, params)
+    found = run_in(connection, FIND, params, joins=len(instants))
     workflows = {row.workflow_id for row in found}
     if len(workflows) != 1:
         return None

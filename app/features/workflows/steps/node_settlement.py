@@ -75,4 +75,4 @@ def settle(
         "instants": array_literal(each.ended_at for each in ordered),
         "reported": array_literal((reported or {}).get(each.execution_id, 0) for each in ordered),
     }
-    return [row.workflow_id for row in run_in(connection, SETTLE, params)]
+    return [row.workflow_id for row in run_in(connection, SETTLE, params, joins=len(ordered))]

@@ -73,7 +73,7 @@ def report(connection: Connection, step: WorkflowStep) -> None:
         "states": array_literal(row.state for row in counted),
         "reported": array_literal(cursors[row.node, row.item] for row in counted),
     }
-    if len(run_in(connection, REPORTED, params)) < len(counted):
+    if len(run_in(connection, REPORTED, params, joins=len(counted))) < len(counted):
         raise StepOvertakenError  # a manual retry of an execution has let its node run again
 
 

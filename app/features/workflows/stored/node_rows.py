@@ -152,4 +152,4 @@ def write(connection: Connection, workflow_id: str, nodes: Sequence[WorkflowNode
         params[name] = array_literal(getattr(node, name) for node in ordered)
     for name in _COUNTS:
         params[name] = array_literal(getattr(node, name) if node.has_items else None for node in ordered)
-    run_in(connection, WRITE, params)
+    run_in(connection, WRITE, params, joins=len(ordered))

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from app.kernel.db import Database
-from app.kernel.db.hot import run_in
+from app.kernel.db.hot import MAX_PREPARED_ROWS, run_in
 from app.kernel.sql import HotStatement
 from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_processor import OutboxProcessor
@@ -67,6 +67,17 @@ def test_cached_plan_of_a_step_reads_by_keys_and_joins_in_linear_time(
     for name in of_nodes:
         assert not re.search(r"Nested Loop[^\n]*\n\s*Join Filter", found[name]), found[name]
         assert state is none or "Seq Scan" not in found[name], found[name]
+
+
+def test_statement_that_joins_many_rows_is_planned_for_them(database: Database, single_connection: Database) -> None:
+    """A plan from when no statistics existed would compare each of 500 nodes with each other."""
+    flows.register(database)
+    many = MAX_PREPARED_ROWS + 1
+    workflow_id = flows.create(database, [job(f"n{number}") for number in range(many)])
+    assert [len(wave) for wave in flows.run(single_connection, workflow_id)] == [many]
+    joins = {f"workflow_nodes_{name}" for name in ("find_ended", "settle", "write", "reported")}
+    assert "workflows_lock" in plans(single_connection)
+    assert not joins & set(plans(single_connection))
 
 
 def test_batch_of_events_stays_together_if_a_prepared_statement_is_lost(
