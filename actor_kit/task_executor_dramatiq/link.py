@@ -54,7 +54,7 @@ class Links:
         self._lock = threading.RLock()  # of the socket for writing, and of all above
         self._answered = threading.Event()
         self._closed = threading.Event()
-        self._refusal: str | None = None
+        self._trouble: str | None = None  # why there is no welcome: nothing listens, or the worker refuses
         self._has_left = False  # the worker of the connection, which stops
         self._thread: threading.Thread | None = None
         self._process_id = 0
@@ -74,9 +74,10 @@ class Links:
                 self._connect()
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
-        is_answered = self._answered.wait(WELCOME_SECONDS)
-        if self._refusal is not None:
-            raise BrokerConnectionError(self._refusal)
+        # While there is trouble, nothing is on its way that would be worth a wait.
+        is_answered = self._trouble is not None or self._answered.wait(WELCOME_SECONDS)
+        if self._trouble is not None:
+            raise BrokerConnectionError(self._trouble)
         if not is_answered:
             raise BrokerConnectionError(f"the worker at {self._workers.at} does not answer")
 
@@ -84,7 +85,7 @@ class Links:
         """Forget the connection of a parent process: a fork copies this object without its thread."""
         self._process_id, self._thread, self._socket = os.getpid(), None, None
         self.session_id = uuid.uuid4().hex
-        self._refusal = None
+        self._trouble = None
         self._answered.clear()
 
     def declare(self) -> None:
@@ -126,8 +127,18 @@ class Links:
                 self._held.pop(message.key, None)
 
     def close(self) -> None:
-        """Give all messages back and close the connection; waits up to CLOSE_SECONDS for the end by the worker."""
+        """Give all messages back and close the connection.
+
+        A worker that hangs delays it by three times CLOSE_SECONDS at most: for a write of another thread, for one of
+        this thread, and for the end of the connection by the worker.
+        """
         self._closed.set()
+        if not self._lock.acquire(timeout=CLOSE_SECONDS):
+            self._break()  # ends the write of the thread that has the lock
+            self._lock.acquire()
+        if self._socket is not None:
+            self._socket.settimeout(CLOSE_SECONDS)
+        self._lock.release()
         for message in [*self._held.values()]:
             self.give_back(message)
         with self._lock:
@@ -137,10 +148,16 @@ class Links:
             thread.join(CLOSE_SECONDS)
         with self._lock:
             if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)  # ends the read of the other thread; a close alone does not
+                self._break()  # ends the read of the other thread; a close alone does not
                 self._socket.close()
                 self._socket = None
+
+    def _break(self) -> None:
+        """Let all reads and writes of the connection end."""
+        connection = self._socket
+        with suppress(OSError):
+            if connection is not None:
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
@@ -163,9 +180,15 @@ class Links:
                         self._connect()
                 self._read(self._socket)
             except BrokerConnectionError as error:
+                self._note_trouble(str(error))
                 log.warning("%s; trying again", error)
             self._closed.wait(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
+
+    def _note_trouble(self, reason: str) -> None:
+        """Let those that wait for the welcome fail at once."""
+        self._trouble = reason
+        self._answered.set()
 
     def _read(self, connection: socket.socket | TlsSocket | None) -> None:
         reader = FrameReader()
@@ -176,7 +199,7 @@ class Links:
                 if connection is not self._socket:
                     return
         except (OSError, ValueError) as error:
-            if not self._closed.is_set() and self._refusal is None:
+            if not self._closed.is_set() and self._trouble is None:
                 log.warning("the connection to the worker broke: %s", error)
         self._disconnect()
 
@@ -194,6 +217,8 @@ class Links:
     def _connect(self) -> None:
         """Connect to any worker; raises BrokerConnectionError."""
         self._socket = self._workers.connect()
+        self._trouble = None
+        self._answered.clear()
         self.generation += 1
         self._has_left = False
         self._write(self._hello())
@@ -220,6 +245,9 @@ class Links:
             return False
         try:
             self._socket.sendall(frame)
+        except TimeoutError:
+            self._break()  # a part of the frame may be sent, so no other may follow
+            return False
         except OSError:
             return False
         return True
@@ -232,14 +260,14 @@ class Links:
                 self.endpoints = dict(frame["endpoints"])
                 for actor, reason in frame["refused"].items():
                     log.error("actor %s cannot run: %s", actor, reason)
-                self._pause_seconds, self._refusal = MIN_PAUSE_SECONDS, None
+                self._pause_seconds = MIN_PAUSE_SECONDS
                 self._answered.set()
             case "REFUSED":
-                self._refusal = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
+                reason = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
                 self._pause_seconds = REFUSED_PAUSE_SECONDS
-                log.error("%s; trying again in %d s", self._refusal, REFUSED_PAUSE_SECONDS)
-                self._answered.set()
-                raise OSError(self._refusal)
+                log.error("%s; trying again in %d s", reason, REFUSED_PAUSE_SECONDS)
+                self._note_trouble(reason)
+                raise OSError(reason)
             case "DROP" | "ABORT" as kind:
                 self._stop(kind, self._held.get(key_of(frame)))
             case "WRITTEN" if not frame["is_written"]:

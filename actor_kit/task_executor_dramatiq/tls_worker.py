@@ -58,6 +58,10 @@ class TlsSocket:
             self._tls.write(data)
             self._flush()
 
+    def settimeout(self, seconds: float) -> None:
+        """Bound each later read and write."""
+        self._plain.settimeout(seconds)
+
     def shutdown(self, how: int) -> None:
         """End the read of another thread."""
         self._plain.shutdown(how)

@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,86 @@ def test_refused_process_says_why_and_waits_longer(
     links.close()
     assert refused_at[1] - refused_at[0] >= link.REFUSED_PAUSE_SECONDS
     assert {record.levelname for record in caplog.records} == {"ERROR"}
+
+
+def test_second_consumer_of_a_refused_process_hears_the_reason_at_once(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(encode("REFUSED", reason="The API key is not valid."))
+        with pytest.raises(BrokerConnectionError, match="is not valid"):
+            opened.result(PATIENCE_SECONDS)
+        eventually(lambda: not links.is_open)
+        monkeypatch.setattr(link, "WELCOME_SECONDS", None)  # for ever: only an answer that is known ends the wait
+        with pytest.raises(BrokerConnectionError, match="is not valid"):
+            pool.submit(links.open).result(PATIENCE_SECONDS)
+    links.close()
+
+
+def test_process_whose_worker_is_gone_hears_at_once_that_nothing_listens(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, server = listening
+    links = Links(f"unix:{path.parent}", list)
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        connection.sendall(encode("WELCOME", endpoints={}, refused={}))
+        opened.result(PATIENCE_SECONDS)
+        monkeypatch.setattr(link, "WELCOME_SECONDS", None)
+        server.close()
+        path.unlink()
+        connection.close()
+        eventually(lambda: not links.is_open)
+        with pytest.raises(BrokerConnectionError, match=f"TE_ACTORS_LISTEN={path.parent}"):
+            pool.submit(links.open).result(PATIENCE_SECONDS)
+    links.close()
+
+
+def is_locked(lock: Any) -> bool:
+    if not lock.acquire(blocking=False):
+        return True
+    lock.release()
+    return False
+
+
+@pytest.mark.parametrize("hang", ["at the end", "of an outcome", "of a message that goes back"])
+def test_process_closes_although_its_worker_hangs(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch, hang: str
+) -> None:
+    """A worker that reads nothing; with a full buffer, a write of another thread or of this one hangs, too."""
+    monkeypatch.setattr(link, "CLOSE_SECONDS", 0.05)
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 2)
+    with ThreadPoolExecutor(3) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(encode("WELCOME", endpoints={}, refused={}))
+            for attempt in (1, 2):
+                message = {"actor": "mail", "queue": "mails", "input": {}, "execution": "e", "attempt": attempt}
+                connection.sendall(encode("MESSAGE", **message))
+            opened.result(PATIENCE_SECONDS)
+            message = inbox.get(timeout=PATIENCE_SECONDS)
+            if hang == "of a message that goes back":
+                with suppress(BlockingIOError):
+                    while True:
+                        links._socket.send(b"x", socket.MSG_DONTWAIT)  # noqa: SLF001 - fills the buffer
+            elif hang == "of an outcome":
+                message.start()
+                message.results.append("x" * 8_000_000)
+                ending = pool.submit(message.conclude, is_failed=False)
+                eventually(lambda: is_locked(links._lock))  # noqa: SLF001 - nothing else shows that a write hangs
+            pool.submit(links.close).result(PATIENCE_SECONDS)
+            if hang == "of an outcome":
+                ending.result(PATIENCE_SECONDS)
+    assert not links.is_open
 
 
 def test_outcome_that_is_too_large_to_send_fails_its_message(
