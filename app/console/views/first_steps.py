@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FirstStep:
-    """A step; `is_done` once the service has its result."""
+    """A step; `is_done` once the service has its result. `page` has a form that does it, for its operation."""
 
     title: str
     command: str
     is_done: bool
+    page: str = ""
+    operation: str = ""
 
 
 def first_steps(url: str, *, has_worker: bool, has_endpoint: bool, has_job: bool) -> list[FirstStep]:
@@ -19,6 +21,8 @@ def first_steps(url: str, *, has_worker: bool, has_endpoint: bool, has_job: bool
     job = '{"endpoint": "hello", "trigger": "IMMEDIATE", "idempotency_key": "hello-1"}'
     return [
         FirstStep("Start a worker", "dramatiq actors", has_worker),
-        FirstStep("Register an endpoint", f"{curl}/endpoints -d '{endpoint}'", has_endpoint),
-        FirstStep("Create a job", f"{curl}/jobs -d '{job}'", has_job),
+        FirstStep(
+            "Register an endpoint", f"{curl}/endpoints -d '{endpoint}'", has_endpoint, "endpoint_new", "POST /endpoints"
+        ),
+        FirstStep("Create a job", f"{curl}/jobs -d '{job}'", has_job, "new_job", "POST /jobs"),
     ]

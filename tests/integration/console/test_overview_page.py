@@ -33,6 +33,12 @@ def start_worker(database: Database) -> None:
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
 
 
+def test_first_steps_have_a_form_for_keys_that_may(app: Flask, reader: Visitor) -> None:
+    forms = ('href="/console/new-endpoint">in a form', 'href="/console/jobs/new">in a form')
+    assert [each for each in forms if each not in Visitor(app, Scope.ADMIN).get("/console")] == []
+    assert "in a form" not in reader.get("/console")
+
+
 def test_first_visit_shows_steps_that_tick_themselves(reader: Visitor, database: Database) -> None:
     page = reader.get("/console")
     assert "Three steps to the first delivery" in page

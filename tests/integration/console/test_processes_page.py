@@ -4,9 +4,11 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.features.control import shared_figures
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
+from tests import rows
 from tests.integration.console.visitor import Visitor
 
 PATH = "/console/processes"
@@ -24,6 +26,15 @@ def test_worker_is_shown_with_its_state(app: Flask, database: Database, worker: 
     page = Visitor(app, Scope.READ).get(PATH)
     assert all(part in page for part in (worker, "alive", "0 / 9", "h&lt;i&gt;"))
     assert "No worker is in this state" in Visitor(app, Scope.READ).get(f"{PATH}?state=LOST")
+
+
+def test_due_executions_of_a_queue_are_a_link_to_them(app: Flask, database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_executions(database, 2)
+    app.extensions.pop(shared_figures.EXTENSION, None)
+    visitor = Visitor(app, Scope.READ)
+    assert 'href="/console/executions?queue=http&amp;status=QUEUED,RETRYING"' in visitor.get(PATH)
+    assert visitor.get("/console/executions?queue=http&status=QUEUED,RETRYING").count('<tr id="exec_') == 2
 
 
 def test_page_without_workers_names_the_command_that_starts_a_worker(app: Flask, database: Database) -> None:
