@@ -21,7 +21,7 @@ SHORTEST_HORIZON_SECONDS = 0.2
 POLLED_SHARE = 10  # while there is work to do, or wake-ups find none, their polls take at most this part of the time
 MAX_RECENT = 1024
 BUSY_SCAN_SECONDS = 1.0  # between two full scans when a poll could not see everything
-MAX_SKIPPED = 10  # polls of an idle queue in sequence that a check of all idle queues replaces
+MAX_SKIPPED = 50  # polls of an idle queue in sequence that a check of all idle queues replaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

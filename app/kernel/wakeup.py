@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.kernel.db import Database
+from app.kernel.db.connection_pool import IDLE_SECONDS
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.kernel.threads import BackgroundThread
@@ -111,7 +112,9 @@ class WakeupSender(BackgroundThread):
         """Send the collected wake-ups, at most once in MIN_INTERVAL_SECONDS."""
         while True:
             with self._changed:
-                self._changed.wait_for(self._has_work)
+                if not self._changed.wait_for(self._has_work, IDLE_SECONDS):
+                    self._database.fire_and_forget.close_idle(IDLE_SECONDS)
+                    continue
                 early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
             self.stopping.wait(max(0.0, early))
             with self._changed:

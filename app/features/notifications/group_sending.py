@@ -27,7 +27,7 @@ from app.kernel import ids
 from app.kernel.db import Database, hardly_wait
 from app.kernel.errors import LockedError, clause
 from app.kernel.metrics import PROCESS
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.queue.jobs.job_model import NewJob, own_key
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 MAX_BATCHES = 100  # in one transaction
 
-WAITING = statement(
+WAITING = hot_statement(
     "notifications.waiting",
     """
     SELECT r.name FROM notification_rules AS r

@@ -14,7 +14,7 @@ from app.features.workflows.steps import advancing
 from app.features.workflows.steps.node_settlement import EndedExecution, settle
 from app.features.workflows.stored import pruning
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.kernel.unreadable import readable
 from app.queue.executions.execution_cancellation import IfRunning
 from app.scheduler.chore import Chore, ChoreContext, Counts
@@ -27,7 +27,7 @@ MAX_LATE = 100
 _FIRST = ("", 0, 0)
 
 # The next workflow with work, from four indexes that are nearly empty.
-NEXT = statement(
+NEXT = hot_statement(
     "workflows.next_with_work",
     """
     SELECT f.workflow_id FROM (
@@ -65,7 +65,7 @@ UNSETTLED = statement(
      ORDER BY page.workflow_id, page.node, page.item
     """,
 )
-LATE = statement(
+LATE = hot_statement(
     "workflows.late",
     """
     SELECT workflow_id FROM workflows

@@ -7,14 +7,14 @@ from sqlalchemy import Row
 
 from app.features.workflows import control
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.kernel.unreadable import readable
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.handover import HAS_WORKFLOW
 from app.scheduler.chore import ChoreContext
 
 # The conditions on the execution are those of an index that is nearly empty.
-REQUESTED = statement(
+REQUESTED = hot_statement(
     "workflows.requested",
     """
     WITH asked AS MATERIALIZED (

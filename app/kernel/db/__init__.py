@@ -58,12 +58,12 @@ class Database:
         self.fire_and_forget = fire_and_forget
         self.regions: Sequence[str] | None = None  # of the rows to choose work from; None: all regions
         self.plan_times = hot.PlanTimes()
-        pool: Any = engine.pool  # a QueuePool without overflow, see make_engine()
+        pool: Any = engine.pool  # a ShrinkingPool without overflow, see make_engine()
         self._free = threading.BoundedSemaphore(pool.size())
         self._returned = threading.Condition()
         self._patience_seconds = patience_seconds
         self._statement_seconds = statement_timeout_seconds
-        self._stalled = StalledConnections()
+        self._stalled = StalledConnections(pool)
         self._breaker = DatabaseBreaker()
         self._ambient = _AmbientTransaction()
         event.listen(engine, "connect", _begin_counting)

@@ -1,4 +1,4 @@
-"""Engine: the pool of connections, session settings, error listeners, and the check of idle and stalled connections."""
+"""Engine: session settings, error listeners, and the check of idle and stalled connections."""
 
 import logging
 import os
@@ -13,6 +13,7 @@ import psycopg2
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
+from app.kernel.db.connection_pool import IDLE_SECONDS, TAKEN_AT, ShrinkingPool
 from app.kernel.formats import stored_json
 from app.kernel.threads import BackgroundThread
 
@@ -57,6 +58,8 @@ def make_engine(url: URL, options: dict[str, Any], *, pool_size: int, statement_
         url.difference_update_query(["options"]),
         json_deserializer=stored_json,
         hide_parameters=True,
+        poolclass=ShrinkingPool,
+        pool_use_lifo=True,  # a process with little to do leaves the other connections idle
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=statement_timeout_seconds,  # never reached: the semaphore of Database waits instead
@@ -93,14 +96,18 @@ def _hide_values(context: Any) -> None:
 
 
 class StalledConnections(BackgroundThread):
-    """Cuts connections whose server neither answers nor closes them; each process starts the thread when it connects.
+    """Cuts connections whose server neither answers nor closes them, and closes idle connections.
+
+    Each process starts the thread when it connects.
 
     The server applies the statement timeout, and its kernel answers keepalives. If the server process itself is frozen
     or waits for a disk, libpq waits forever. A shutdown of the socket turns this into a lost connection.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pool: ShrinkingPool, *, idle_seconds: float = IDLE_SECONDS) -> None:
         super().__init__("te-stalled")
+        self._pool = pool
+        self.idle_seconds = idle_seconds
         self._lock = threading.Lock()
         # Busy connections, and the instants at which to cut them; operations of a dictionary need no lock.
         self.cut_at: dict[Any, float] = {}
@@ -117,6 +124,7 @@ class StalledConnections(BackgroundThread):
             for driver in [driver for driver, at in list(self.cut_at.items()) if at <= now]:
                 if self.cut_at.pop(driver, None) is not None:  # still busy
                     _cut(driver)
+            self._pool.close_idle(now - self.idle_seconds)
 
 
 def _cut(driver: Any) -> None:
@@ -135,7 +143,7 @@ def ping_idle_connections(engine: Engine, stalled: StalledConnections, idle_seco
     @event.listens_for(engine, "checkout")
     def ping(connection: Any, record: Any, _proxy: Any) -> None:
         now = time.monotonic()
-        taken_at, record.info["taken_at"] = record.info.get("taken_at", now), now
+        taken_at, record.info[TAKEN_AT] = record.info.get(TAKEN_AT, now), now
         if now - taken_at < idle_seconds:
             return
         stalled.cut_at[connection] = now + ANSWER_SECONDS

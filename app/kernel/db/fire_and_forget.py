@@ -82,6 +82,11 @@ class FireAndForget:
             return False
         return True
 
+    def close_idle(self, idle_seconds: float) -> None:
+        """Close the connection if it has sent nothing for some time."""
+        if self._connection is not None and time.monotonic() - self._sent_at >= idle_seconds:
+            self.close()
+
     def close(self) -> None:
         """Close the connection; `open` makes another one."""
         connection, self._connection = self._connection, None

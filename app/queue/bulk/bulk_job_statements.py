@@ -6,7 +6,7 @@ A table has the key `{key}`, and `{done}` counts the processed rows; all other c
 from typing import NamedTuple
 
 from app.kernel.db.deletion import deletion
-from app.kernel.sql import NamedStatement, statement
+from app.kernel.sql import NamedStatement, hot_statement, statement
 
 _RUNNING = """
     SELECT {key} AS id FROM {table} WHERE status = 'RUNNING' ORDER BY held_until NULLS FIRST, {key} LIMIT :limit
@@ -59,7 +59,7 @@ class BulkJobStatements(NamedTuple):
     def of(cls, table: str, *, key: str, done: str) -> "BulkJobStatements":
         """Register the statements of a table as `<table>.running` and so on."""
         return cls(
-            running=statement(f"{table}.running", _RUNNING, table=table, key=key),
+            running=hot_statement(f"{table}.running", _RUNNING, table=table, key=key),
             hold=statement(f"{table}.hold", _HOLD, table=table, key=key),
             lock=statement(f"{table}.lock", _LOCK, table=table, key=key, is_here=_IS_HERE),
             advance=statement(f"{table}.advance", _ADVANCE, table=table, key=key, done=done, is_here=_IS_HERE),

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.kernel import db
 from app.kernel.db import Database, deadline
+from app.kernel.db.connection_pool import ShrinkingPool
 from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES
 from app.kernel.db.startup import doubts, facts
 from app.kernel.errors import LockedError, TimedOutError, UnavailableError
@@ -188,6 +190,33 @@ def test_patient_pool_opens_a_connection_only_if_others_stay_in_use(
         holder.join(60)
         pool: Any = database.engine.pool
         assert pool.checkedin() == opened
+
+
+def burst(database: Database, size: int) -> None:
+    """Run as many transactions at once as there are connections."""
+    together = threading.Barrier(size)
+    threads = [threading.Thread(target=database.transact, args=[lambda _: together.wait(60)]) for _ in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+def test_connections_that_nobody_takes_for_long_are_closed(database_url: str) -> None:
+    """A burst needs many connections; the statements after it take the same connection again and again."""
+    with closing(db.connect(database_url, pool_size=3, application_name="te-burst")) as database:
+        pool = database.engine.pool
+        assert isinstance(pool, ShrinkingPool)
+        burst(database, 3)
+        assert pool.checkedin() == 3
+        before = time.monotonic()
+        database.fetch(text("SELECT 1"))
+        pool.close_idle(before)
+        assert pool.checkedin() == 1
+        pool.close_idle(time.monotonic())
+        assert pool.checkedin() == 1, "the next statement needs no new connection"
+        burst(database, 3)
+        assert pool.checkedin() == 3, "closed connections can be opened again"
 
 
 def test_statement_calls_few_functions_of_the_service(database: Database) -> None:

@@ -53,6 +53,15 @@ def test_statement_is_dropped_while_the_connection_is_busy(sender: Database) -> 
     eventually(lambda: sender.fire_and_forget.send(NOTIFY, {"payload": "x"}), what="a free connection")
 
 
+def test_connection_that_sends_nothing_is_closed(sender: Database) -> None:
+    sender.open_fire_and_forget()
+    assert sender.fire_and_forget.send(NOTIFY, {"payload": "x"})
+    sender.fire_and_forget.close_idle(60)
+    assert sender.fire_and_forget.is_open
+    sender.fire_and_forget.close_idle(0)
+    assert sender.fire_and_forget.is_wanting
+
+
 def test_lost_connection_is_replaced(sender: Database, database: Database) -> None:
     sender.open_fire_and_forget()
     before = set(database.fetch(PID, {"name": NAME}))
