@@ -4,7 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -139,12 +139,21 @@ class Run:
         self._injector.end()
         self._workload.stop()
         self._events.stop(threading.TIMEOUT_MAX)
-        with suppress(ApiError, ChildError, requests.RequestException):
+        with self._removing("the endpoints"):
             self._endpoints.remove(self._stack.api)
+        with self._removing("the API key"):
             self._stack.revoke_key(self._stack.api.key)
-        with suppress(UnavailableError):
+        with self._removing("the witness"):
             self._witness.remove()
         self._database.close()
+
+    @contextmanager
+    def _removing(self, what: str) -> Iterator[None]:
+        """Name what stays in the database: the API keeps endpoints with unfinished jobs, as after Ctrl-C."""
+        try:
+            yield
+        except (ApiError, ChildError, requests.RequestException, UnavailableError) as error:
+            self._terminal.line(f"  not removed: {what}: {error}")
 
     @property
     def _elapsed(self) -> float:
