@@ -1,8 +1,10 @@
 """Frames of protocol 1: length, then a JSON object; `actors/dispatch/actor_link/frames.py` has the worker's side."""
 
 import json
+import os
+import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 PROTOCOL = 1
@@ -25,6 +27,18 @@ def encode_outcome(kind: str, key: MessageKey, **fields: Any) -> bytes:
         return frame
     message = f"the outcome has {len(frame)} bytes; at most {MAX_FRAME_BYTES} can be sent"
     return encode("FAILED", **named(key), error={"type": "RESULT_TOO_LARGE", "message": message})
+
+
+def encode_malformed(key: MessageKey, reason: str) -> bytes:
+    """Return the bytes of the outcome of a message that cannot be decoded."""
+    error = {"type": "dramatiq.errors.DecodeError", "message": reason, "category": "MALFORMED"}
+    return encode("FAILED", **named(key), error=error)
+
+
+def encode_hello(session_id: str, threads: int, prefetch: int, actors: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the bytes of the first frame of this process, which registers its actors."""
+    place = {"session": session_id, "host": socket.gethostname(), "pid": os.getpid()}
+    return encode("HELLO", protocol=PROTOCOL, **place, threads=threads, prefetch=prefetch, actors=actors)
 
 
 def key_of(frame: Mapping[str, Any]) -> MessageKey:

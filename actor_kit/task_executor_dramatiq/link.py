@@ -1,21 +1,29 @@
-"""Link to a worker: one connection of this process, which a thread of its own reads and renews."""
+"""Link to a worker: the connection of this process, which a thread of its own reads and renews."""
 
 import logging
 import os
 import queue
-import socket
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from dramatiq.errors import BrokerConnectionError, DecodeError
 
-from task_executor_dramatiq.frames import PROTOCOL, FrameReader, MessageKey, encode, encode_outcome, key_of, named
+from task_executor_dramatiq.frames import (
+    MessageKey,
+    encode,
+    encode_hello,
+    encode_malformed,
+    encode_outcome,
+    key_of,
+    named,
+)
 from task_executor_dramatiq.in_hand import MessageInHand
-from task_executor_dramatiq.tls_worker import SCHEME, TlsSocket, TlsWorker
+from task_executor_dramatiq.tls_worker import SCHEME, TlsWorker
+from task_executor_dramatiq.welcome import Welcome
+from task_executor_dramatiq.worker_connection import WorkerConnection
 from task_executor_dramatiq.worker_sockets import WorkerSockets
 
 log = logging.getLogger("task_executor_dramatiq")
@@ -25,7 +33,6 @@ MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
 REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key or the worker
 CLOSE_SECONDS = 2.0
 MAX_UNSENT = 10_000
-READ_BYTES = 262_144
 Inbox = queue.SimpleQueue[MessageInHand]
 
 
@@ -46,16 +53,14 @@ class Links:
         self.endpoints: dict[str, str] = {}
         self.generation = 0
         self._actors = actors
-        self._socket: socket.socket | TlsSocket | None = None
+        self._connection: WorkerConnection | None = None
         self._inboxes: dict[str, Inbox] = {}
         self._rooms: dict[str, int] = {}
         self._held: dict[MessageKey, MessageInHand] = {}
         self._unsent = deque[bytes](maxlen=MAX_UNSENT)
-        self._lock = threading.RLock()  # of the socket for writing, and of all above
-        self._answered = threading.Event()
+        self._lock = threading.RLock()  # of the connection for writing, and of all above
+        self._welcome = Welcome()
         self._closed = threading.Event()
-        self._trouble: str | None = None  # why there is no welcome: nothing listens, or the worker refuses
-        self._has_left = False  # the worker of the connection, which stops
         self._thread: threading.Thread | None = None
         self._process_id = 0
         self._pause_seconds = MIN_PAUSE_SECONDS
@@ -63,7 +68,7 @@ class Links:
     @property
     def is_open(self) -> bool:
         """Whether this process is connected to a worker."""
-        return self._socket is not None and self._process_id == os.getpid()
+        return self._connection is not None and self._process_id == os.getpid()
 
     def open(self) -> None:
         """Connect unless connected; raises BrokerConnectionError if no worker listens, or one refuses the process."""
@@ -74,27 +79,22 @@ class Links:
                 self._connect()
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
-        # While there is trouble, nothing is on its way that would be worth a wait.
-        is_answered = self._trouble is not None or self._answered.wait(WELCOME_SECONDS)
-        if self._trouble is not None:
-            raise BrokerConnectionError(self._trouble)
-        if not is_answered:
+        if not self._welcome.wait(WELCOME_SECONDS):
             raise BrokerConnectionError(f"the worker at {self._workers.at} does not answer")
 
     def _begin_in_this_process(self) -> None:
         """Forget the connection of a parent process: a fork copies this object without its thread."""
-        self._process_id, self._thread, self._socket = os.getpid(), None, None
+        self._process_id, self._thread, self._connection = os.getpid(), None, None
         self.session_id = uuid.uuid4().hex
-        self._trouble = None
-        self._answered.clear()
+        self._welcome.expect()
 
     def declare(self) -> None:
         """Register the actors of this process again, because there is another actor; waits for the answer."""
         self.open()
         with self._lock:
-            self._answered.clear()
+            self._welcome.expect_again()
             self._write(self._hello())
-        self._answered.wait(WELCOME_SECONDS)
+        self._welcome.is_decided(WELCOME_SECONDS)
 
     def set_room(self, queue_name: str, places: int) -> Inbox:
         """Take at most `places` messages of a queue; returns where they arrive."""
@@ -134,93 +134,73 @@ class Links:
         """
         self._closed.set()
         if not self._lock.acquire(timeout=CLOSE_SECONDS):
-            self._break()  # ends the write of the thread that has the lock
+            if (connection := self._connection) is not None:
+                connection.interrupt()  # ends the write of the thread that has the lock
             self._lock.acquire()
-        if self._socket is not None:
-            self._socket.settimeout(CLOSE_SECONDS)
+        if self._connection is not None:
+            self._connection.limit_time(CLOSE_SECONDS)
         self._lock.release()
         for message in [*self._held.values()]:
             self.give_back(message)
         with self._lock:
-            thread = self._thread if self._socket is not None else None
-            self._end_sending()
+            thread = self._thread if self._connection is not None else None
+            if self._connection is not None:
+                self._connection.end_sending()
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSE_SECONDS)
         with self._lock:
-            if self._socket is not None:
-                self._break()  # ends the read of the other thread; a close alone does not
-                self._socket.close()
-                self._socket = None
-
-    def _break(self) -> None:
-        """Let all reads and writes of the connection end."""
-        connection = self._socket
-        with suppress(OSError):
-            if connection is not None:
-                connection.shutdown(socket.SHUT_RDWR)
+            if self._connection is not None:
+                self._connection.interrupt()  # ends the read of the other thread; a close alone does not
+                self._connection.close()
+                self._connection = None
 
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
-        if self._workers.avoided is not None and not self._held and self._socket is not None:
-            self._end_sending()
-
-    def _end_sending(self) -> None:
-        """Let the worker close the connection: to refuse its frames could lose outcomes under way by TCP."""
-        self._has_left = True
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_WR)
+        if self._workers.avoided is not None and not self._held and self._connection is not None:
+            self._connection.end_sending()
 
     def _run(self) -> None:
         """Read frames, and connect again, until closed; the pauses grow until a worker answers."""
         while not self._closed.is_set():
             try:
                 with self._lock:
-                    if self._socket is None:
+                    if self._connection is None:
                         self._connect()
-                self._read(self._socket)
+                self._read(self._connection)
             except BrokerConnectionError as error:
-                self._note_trouble(str(error))
+                self._welcome.refuse(str(error))
                 log.warning("%s; trying again", error)
             self._closed.wait(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
 
-    def _note_trouble(self, reason: str) -> None:
-        """Let those that wait for the welcome fail at once."""
-        self._trouble = reason
-        self._answered.set()
-
-    def _read(self, connection: socket.socket | TlsSocket | None) -> None:
-        reader = FrameReader()
+    def _read(self, connection: WorkerConnection | None) -> None:
         try:
-            while connection is not None and (data := connection.recv(READ_BYTES)):
-                for frame in reader.feed(data):
+            while connection is not None and (arrived := connection.receive()) is not None:
+                for frame in arrived:
                     self._receive(frame)
-                if connection is not self._socket:
+                if connection is not self._connection:
                     return
         except (OSError, ValueError) as error:
-            if not self._closed.is_set() and self._trouble is None:
+            if not self._closed.is_set() and self._welcome.trouble is None:
                 log.warning("the connection to the worker broke: %s", error)
         self._disconnect()
 
     def _disconnect(self) -> None:
         """Drop all messages that have not started: the worker has taken them back."""
         with self._lock:
-            if self._socket is not None:
-                self._socket.close()
-                self._socket = None
-            self._answered.clear()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            self._welcome.expect_again()
             for message in [*self._held.values()]:
                 if message.drop():
                     del self._held[message.key]
 
     def _connect(self) -> None:
         """Connect to any worker; raises BrokerConnectionError."""
-        self._socket = self._workers.connect()
-        self._trouble = None
-        self._answered.clear()
+        self._connection = WorkerConnection(self._workers.connect())
+        self._welcome.expect()
         self.generation += 1
-        self._has_left = False
         self._write(self._hello())
         for name, places in self._rooms.items():
             self._write(encode("ROOM", queue=name, places=places))
@@ -228,29 +208,11 @@ class Links:
             self._unsent.popleft()
 
     def _hello(self) -> bytes:
-        return encode(
-            "HELLO",
-            protocol=PROTOCOL,
-            session=self.session_id,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            threads=self.threads,
-            prefetch=self.prefetch,
-            actors=self._actors(),
-        )
+        return encode_hello(self.session_id, self.threads, self.prefetch, self._actors())
 
     def _write(self, frame: bytes) -> bool:
         """Write a frame; returns False without a connection, which the reading thread renews."""
-        if self._socket is None:
-            return False
-        try:
-            self._socket.sendall(frame)
-        except TimeoutError:
-            self._break()  # a part of the frame may be sent, so no other may follow
-            return False
-        except OSError:
-            return False
-        return True
+        return self._connection is not None and self._connection.write(frame)
 
     def _receive(self, frame: Mapping[str, Any]) -> None:
         match frame["kind"]:
@@ -261,12 +223,12 @@ class Links:
                 for actor, reason in frame["refused"].items():
                     log.error("actor %s cannot run: %s", actor, reason)
                 self._pause_seconds = MIN_PAUSE_SECONDS
-                self._answered.set()
+                self._welcome.arrive()
             case "REFUSED":
                 reason = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
                 self._pause_seconds = REFUSED_PAUSE_SECONDS
                 log.error("%s; trying again in %d s", reason, REFUSED_PAUSE_SECONDS)
-                self._note_trouble(reason)
+                self._welcome.refuse(reason)
                 raise OSError(reason)
             case "DROP" | "ABORT" as kind:
                 self._stop(kind, self._held.get(key_of(frame)))
@@ -294,12 +256,11 @@ class Links:
             message = MessageInHand(frame, self, self.generation)
         except DecodeError as error:
             log.warning("cannot decode the message of execution %s: %s", frame["execution"], error)
-            failed = {"type": "dramatiq.errors.DecodeError", "message": str(error), "category": "MALFORMED"}
             with self._lock:
-                self._write(encode("FAILED", **named(key_of(frame)), error=failed))
+                self._write(encode_malformed(key_of(frame), str(error)))
             return
         with self._lock:
-            if self._has_left:
+            if self._connection is None or self._connection.is_ending:
                 return  # the worker takes it back at the end of the connection
             self._held[message.key] = message
         inbox = self._inboxes.get(frame["queue"])

@@ -3,7 +3,6 @@
 `dramatiq_suite/exceptions.txt` says which test of Dramatiq each of them adapts, and why.
 """
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -138,9 +137,9 @@ def test_outcome_arrives_after_the_connection_to_the_worker_broke(
     with at_work(broker):
         end_without_connection.send()
         eventually(lambda: trial.statuses() == {"RUNNING": 1})
-        connection = broker._links._socket  # noqa: SLF001 - no user breaks it on purpose
+        connection = broker._links._connection  # noqa: SLF001 - no user breaks it on purpose
         assert connection
-        connection.shutdown(socket.SHUT_RDWR)
+        connection.interrupt()
         broken.set()
         eventually(lambda: trial.statuses() == {"FAILED" if fails else "SUCCESS": 1})
     (execution,) = trial.executions_of("end-without-connection")

@@ -222,7 +222,7 @@ def test_process_closes_although_its_worker_hangs(
             if hang == "of a message that goes back":
                 with suppress(BlockingIOError):
                     while True:
-                        links._socket.send(b"x", socket.MSG_DONTWAIT)  # noqa: SLF001 - fills the buffer
+                        links._connection._socket.send(b"x", socket.MSG_DONTWAIT)  # noqa: SLF001 - fills the buffer
             elif hang == "of an outcome":
                 message.start()
                 message.results.append("x" * 8_000_000)
