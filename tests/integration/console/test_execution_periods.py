@@ -37,10 +37,12 @@ def reader(app: Flask, database: Database) -> Visitor:
 
 
 def bars(reader: Visitor, query: str) -> list[tuple[str, str]]:
-    """Return the addresses and the words of the bars."""
+    """Return the addresses and the counts of the bars, after a check of their labels."""
     page = reader.get(f"{PATH}?{query}")
     assert "This part cannot be shown" not in page
-    return [(unescape(address), words.partition(": ")[2]) for address, words in BAR.findall(page)]
+    found = [(unescape(address), words.partition(": ")[2].partition("; ")) for address, words in BAR.findall(page)]
+    assert {listed for _, (_, _, listed) in found} <= {"lists the executions that were created in this time"}
+    return [(address, counts) for address, (counts, _, _) in found]
 
 
 def test_each_bar_narrows_the_list_to_its_time(reader: Visitor) -> None:
