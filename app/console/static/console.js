@@ -7,6 +7,7 @@
   const HIDDEN_MS = 5_000; // until a hidden page closes its pulse: a browser has few connections to a host
   const SPREAD_MS = 300; // so that viewers do not ask together
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
 
   // --- Regions: a change, or the time, makes htmx read a part of the page again.
@@ -137,7 +138,6 @@
   // --- Light and dark.
 
   function switchTheme() {
-    const root = document.documentElement;
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
     document.cookie = `te_console_theme=${root.dataset.theme}; path=/console; max-age=31536000; samesite=strict`;
@@ -145,11 +145,29 @@
 
   // --- Keys: single letters, never in fields. `g` and a letter open a page.
 
+  // A browser may refuse storage: then the choice lasts as long as the page.
+  function stored(use) {
+    try {
+      return use(localStorage);
+    } catch {
+      return null;
+    }
+  }
+  const letters = byId("letters");
+  if (letters) {
+    root.dataset.letters = stored((storage) => storage.getItem("te_console_letters")) || "on";
+    letters.checked = root.dataset.letters === "on";
+    letters.addEventListener("change", () => {
+      root.dataset.letters = letters.checked ? "on" : "off";
+      stored((storage) => storage.setItem("te_console_letters", root.dataset.letters));
+    });
+  }
+
   const KEYS = { t: switchTheme, p: pause, "/": () => byId("find")?.focus(), "?": () => byId("keys")?.showModal?.() };
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") all("details.menu[open]").forEach((menu) => (menu.open = false));
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") || root.dataset.letters === "off") return;
     if (isGoing) {
       isGoing = false;
       document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`)?.click();
@@ -164,6 +182,7 @@
 
   document.addEventListener("click", (event) => {
     for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+    if (event.target.closest("[data-keys]")) KEYS["?"]();
     const copy = event.target.closest(".copy");
     if (copy) {
       navigator.clipboard?.writeText(copy.parentElement.querySelector("pre").textContent);
