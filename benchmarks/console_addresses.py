@@ -26,6 +26,7 @@ _QUERIES = {
     "jobs": ("status=RETIRED", "trigger=DELAYED", "endpoint={endpoint}", "name=nobody", "labels=team=nobody"),
     "schedules": ("sort=starts", "endpoint={endpoint}", "zone=Europe/Berlin"),
     "schedules_bulk": ("action=resume",),
+    "spread": ("date=2099-01-01&minute=120",),
     "what_if": ("length=1d",),
     "history": ("last=24h", "last=30d", "endpoint={endpoint}&last=30d"),
     "letters": (

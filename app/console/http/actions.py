@@ -49,7 +49,7 @@ def action(operation: str) -> Callable[[View], View]:
 
     The view takes the parts of the path by name, and runs once per form: in one transaction with its idempotency key.
     It returns Done, or an answer with the form and its faults, which undoes that transaction. All pages may show the
-    form of an action.
+    form of an action. `PUT /jobs/<job_id> spread` is an action about several jobs, with the scope of the operation.
     """
 
     def decorate(view: View) -> View:
@@ -63,7 +63,8 @@ def action(operation: str) -> Callable[[View], View]:
 
 def address(operation: str, **path: str) -> str:
     """Return the address of an action's form."""
-    method, _, route = operation.partition(" ")
+    method, route, *several = operation.split(" ")
+    route = f"/{several[0]}" if several else route
     for name, value in path.items():
         route = route.replace(f"<{name}>", quote(value, safe=""))
     return f"/console/do/{method.lower()}{route}"
@@ -73,7 +74,7 @@ def register(blueprint: Blueprint, permissions: Permissions) -> None:
     """Add the actions of all pages."""
     for number, (operation, view) in enumerate(ACTIONS.items()):
         route = f"action_{number}"
-        permissions.declare(route, operation)
+        permissions.declare(route, " ".join(operation.split(" ")[:2]))
         rule = address(operation).removeprefix("/console")
         blueprint.add_url_rule(rule, route, partial(_run, view), methods=["POST"])
 

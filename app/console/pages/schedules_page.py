@@ -130,9 +130,11 @@ def name_of(schedule: ActiveSchedule) -> str:
 
 
 def _busiest(found: ScheduleDay) -> list[Values]:
+    day_given = {"date": str(found.day.local), "zone": found.day.timezone}
     return [
         {
             "at": f"{busy.at:%H:%M}",
+            "spread": to("spread", **given_filter(), **day_given, minute=found.day.minute(busy.at)),
             "starts": busy.starts,
             "schedules": busy.schedules[:3],
             "more": max(0, len(busy.schedules) - 3),

@@ -1,5 +1,6 @@
 """Pages of schedules: the day."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -88,6 +89,43 @@ def test_outage_is_simulated(api: Api, visitor: Visitor) -> None:
     assert all(part in page for part in (">beat<", ">10<", ">50<", "missed during the outage"))
     assert "No active schedule matches" in visitor.get(f"{PATH}/what-if?length=1d&name=nobody")
     assert "Must be within the period" in visitor.get(f"{PATH}/what-if?length=1h&outage_start={begin}&outage_end={end}")
+
+
+def test_spread_moves_schedules_of_a_minute_and_refuses_a_changed_schedule(api: Api, visitor: Visitor) -> None:
+    register(api)
+    day = f"date=2099-01-01&zone={BERLIN}"
+    jobs = [created(api, cron(cron="0 2 * * *", timezone=BERLIN, name=f"n{n}"))["job_id"] for n in range(3)]
+    created(api, interval(every="1m", name="beat"))
+    assert f"{PATH}/spread?" in visitor.get(f"{PATH}?{day}")
+    path, do = f"{PATH}/spread?{day}&minute=120", "/console/do/put/spread"
+    page = visitor.get(path)
+    moves = re.findall(r'name="move" value="([^"]+)"', page)
+    assert len(moves) == 2
+    assert "does not divide a day" in page
+    assert "<code>1 2 * * *</code>" in page
+    form = visitor.form(path, do)
+    changed, left = (each.partition(" ")[0] for each in moves)
+    assert api.put(f"/jobs/{changed}", {"cron": "0 4 * * *"}).status_code == 200
+    answer = visitor.send(do, form | {"move": moves})
+    shown = answer.get_data(as_text=True)
+    assert answer.status_code == 200, shown
+    assert (shown.count("not moved."), shown.count("moved to <code>")) == (1, 1), shown
+    newest = api.get(f"/jobs/{api.get(f'/jobs/{left}').json['replaced_by_id']}").json
+    assert (newest["version"], newest["cron"]) == (2, moves[1].partition(" ")[2].replace("-", "") + " 2 * * *")
+    stays = next(each for each in jobs if each not in {changed, left})
+    assert api.get(f"/jobs/{stays}").json["status"] == "ACTIVE"
+    assert visitor.send(do, visitor.form(path, do)).status_code == 400
+    far = visitor.send(do, visitor.form(path, do) | {"move": f"{stays} 60"})
+    assert "cannot be moved by so many minutes" in far.get_data(as_text=True)
+
+
+def test_spread_needs_the_scope_of_the_editor(app: Flask, api: Api) -> None:
+    register(api)
+    for number in range(2):
+        created(api, cron(cron="0 2 * * *", timezone=BERLIN, name=f"n{number}"))
+    path, do = f"{PATH}/spread?date=2099-01-01&zone={BERLIN}&minute=120", "/console/do/put/spread"
+    reader, writer = Visitor(app, Scope.READ), Visitor(app, Scope.READ, Scope.JOBS_WRITE)
+    assert (reader.has_form(path, do), writer.has_form(path, do)) == (False, True)
 
 
 def test_pause_of_a_filter_is_previewed_and_begun(api: Api, visitor: Visitor) -> None:
