@@ -1,11 +1,14 @@
 """Pool of connections that closes the connections which a process no longer needs."""
 
+import logging
 import math
 from typing import Any
 
 from sqlalchemy import QueuePool
 
 IDLE_SECONDS = 60.0
+# SQLAlchemy names the logger of a pool by its class, so it would have the level of our own lines.
+logging.getLogger(f"{__name__}.ShrinkingPool").setLevel(logging.WARNING)
 TAKEN_AT = "taken_at"  # key of a connection's info: the time of its last checkout, on time.monotonic()
 
 
