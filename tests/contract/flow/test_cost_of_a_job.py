@@ -59,6 +59,7 @@ NODE = "node"
 MAX_INLINE = 1.1  # times the cost of a named endpoint, if the definition is known
 ALONE = 3  # jobs, one after another: each has every message and row of its own
 ROUNDS = 5
+COMPARED_ROUNDS = 6  # the calls of a worker depend on how jobs fall into batches
 WAL_BLOCKS_SINCE = 160_000
 JITTER_BYTES = 64  # of WAL, by alignment and by the length of rows; an index entry takes more
 TOGETHER = 96  # jobs at once: a call per batch or per poll is not repeated for each
@@ -204,7 +205,7 @@ def least_cost(jobs: Jobs, kind: str) -> Cost:
 
 def compared(jobs: Jobs, cost: Cost) -> Cost:
     """Return the cost of a plain job for a comparison: calls of the worker vary by more than the comparison allows."""
-    return reduce(Cost.least, (jobs.cost("plain") for _ in range(2)), cost)
+    return reduce(Cost.least, (jobs.cost("plain") for _ in range(COMPARED_ROUNDS)), cost)
 
 
 @pytest.mark.own_faults  # counts round trips and rows, and repeated work adds some
@@ -222,7 +223,7 @@ def test_job_of_each_kind_costs_no_more_than_its_bound_and_unused_features_nothi
             alone = compared(jobs, least_cost(jobs, "plain"))
         assert plain[:3] == alone[:3]
         assert abs(plain.wal_bytes - alone.wal_bytes) <= JITTER_BYTES
-        assert plain.worker_calls <= alone.worker_calls * 1.08  # batches differ by some calls
+        assert plain.worker_calls <= alone.worker_calls * 1.05
     assert all(inline <= MAX_INLINE * named for inline, named in zip(costs["inline"], costs["plain"], strict=True)), (
         costs
     )
