@@ -1,6 +1,6 @@
 """Spread of schedules that start in the same minute: a proposal, and the moves that a person ticks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,8 +16,10 @@ from app.console.views.schedule_words import rule_of
 from app.features.simulate.schedule_day import DaySchedule, day_of
 from app.kernel.errors import JobNotUpdatableError, TaskExecutorError
 from app.queue.jobs.active_schedules import active_schedules
+from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_update import update_job
+from app.queue.jobs.open_executions import open_executions
 from app.schedule.cron import Schedule
 from app.schedule.preview import NextRun, runs
 from app.schedule.spread import ProposedMove, offsets, proposed, shifted
@@ -64,6 +66,7 @@ def show() -> Values:
         "is_complete": day.is_complete,
         "in_minute": (day.by_minute[minute], load[minute]) if load else (0, 0),
         "peak": (most, max(load, default=0)),
+        "open": open_executions(services().database, [each.schedule.job_id for each in listed]),
         "changes": [each.change.note for each in day.clock_changes()],
         "schedules": to("schedules", **given_filter(), date=str(shown.local), zone=shown.timezone),
         "zoned": zoned,
@@ -78,7 +81,7 @@ def spread() -> Done | Response:
         refuse("move", f"Tick 1 to {MOST} schedules.")
     # A refused schedule must not undo other moves, so the transaction of the form ends here.
     services().database.commit_jointly()
-    return page.answer({}, {"results": [_moved(*each) for each in wanted], "schedules": to("schedules")})
+    return page.answer({}, {"results": [*_results(wanted)], "schedules": to("schedules")})
 
 
 def _row(each: DaySchedule, move: ProposedMove) -> SpreadRow:
@@ -116,19 +119,40 @@ def _wanted(text: str) -> tuple[str, int]:
         refuse("move", "Must be the id of a job and a number of minutes.")
 
 
+def _results(wanted: Sequence[tuple[str, int]]) -> Iterator[Values]:
+    """Move schedules; a fault of the service ends the moves, and the results name the schedules that were not tried."""
+    stopped = False
+    for job_id, offset in wanted:
+        found: dict[str, Any] = {"job_id": job_id, "name": job_id, "rule": "", "fault": ""}
+        try:
+            if stopped:
+                found["fault"] = "Not tried, after the fault above. Move it again."
+            else:
+                found |= _moved(job_id, offset)
+        except TaskExecutorError as error:
+            stopped = error.status >= 500
+            found["fault"] = error.message
+        yield found
+
+
 def _moved(job_id: str, offset: int) -> Values:
-    """Move a schedule as the editor does; a version that is no longer in effect is refused."""
-    found: dict[str, Any] = {"job_id": job_id, "name": job_id, "rule": "", "fault": ""}
-    try:
-        job = get_job(services().database, job_id)
-        found["name"] = job.name or job_id
-        if job.timetable is None or offset not in offsets(job.timetable):
-            raise JobNotUpdatableError("The schedule cannot be moved by so many minutes.")
-        table = shifted(job.timetable, offset)
+    """Move a schedule as the editor does; raises TaskExecutorError, also for a version that is no longer in effect."""
+    job = get_job(services().database, job_id)
+    if job.timetable is None or offset not in offsets(job.timetable):
+        raise JobNotUpdatableError("The schedule cannot be moved by so many minutes.")
+    table = shifted(job.timetable, offset)
+    changed = _moved_before(job, table)
+    if changed is None:
         changes = {"starts_at": table.starts_at} if table.cron is None else {"cron": table.cron}
         changed = update_job(services().creator, job_id, changes, actor().name, trace_of_new_jobs())
-    except TaskExecutorError as error:
-        if error.status >= 500:
-            raise
-        return found | {"fault": error.message}
-    return found | {"job_id": changed.job_id, "rule": _rule(table)}
+    return {"job_id": changed.job_id, "name": job.name or job_id, "rule": _rule(table)}
+
+
+def _moved_before(job: Job, table: Timetable) -> Job | None:
+    """Return the next version of a job if it has the timetable already: the same form may be sent twice."""
+    if job.replaced_by_id is None:
+        return None
+    newer = get_job(services().database, job.replaced_by_id)
+    found = newer.timetable
+    is_same = found is not None and (found.cron, found.starts_at) == (table.cron, table.starts_at)
+    return newer if is_same else None

@@ -12,6 +12,7 @@ from app.kernel.db import Database
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created, cron, interval, register
+from tests.rows import add_tick
 
 PATH = "/console/schedules"
 BERLIN = "Europe/Berlin"
@@ -117,6 +118,45 @@ def test_spread_moves_schedules_of_a_minute_and_refuses_a_changed_schedule(api: 
     assert visitor.send(do, visitor.form(path, do)).status_code == 400
     far = visitor.send(do, visitor.form(path, do) | {"move": f"{stays} 60"})
     assert "cannot be moved by so many minutes" in far.get_data(as_text=True)
+
+
+def test_spread_names_cancelled_executions_and_a_second_send_names_the_moved_schedules(
+    api: Api, visitor: Visitor, database: Database
+) -> None:
+    register(api)
+    job_ids = {created(api, cron(cron="0 2 * * *", timezone=BERLIN, name=f"n{n}"))["job_id"] for n in range(2)}
+    path, do = f"{PATH}/spread?date=2099-01-01&zone={BERLIN}&minute=120", "/console/do/put/spread"
+    (move,) = re.findall(r'name="move" value="([^"]+)"', visitor.get(path))
+    job_id = move.partition(" ")[0]
+    assert "that have not begun." not in visitor.get(path)
+    for _ in range(2):
+        add_tick(database, job_id)
+    assert "Cancels 2 that have not begun." in visitor.get(path)
+    form = visitor.form(path, do) | {"move": move}
+    answers = [visitor.send(do, form).get_data(as_text=True) for _ in range(2)]
+    assert [(text.count("not moved."), text.count("moved to <code>")) for text in answers] == [(0, 1), (0, 1)]
+    newer = api.get(f"/jobs/{job_id}").json["replaced_by_id"]
+    assert newer in answers[1]
+    assert api.get(f"/jobs/{newer}").json["replaced_by_id"] is None
+    assert job_ids > {job_id}
+
+
+def test_spread_that_meets_a_fault_of_the_service_names_the_moved_schedules(
+    api: Api, visitor: Visitor, database: Database
+) -> None:
+    register(api)
+    for number in range(4):
+        created(api, cron(cron="0 2 * * *", timezone=BERLIN, name=f"n{number}"))
+    path, do = f"{PATH}/spread?date=2099-01-01&zone={BERLIN}&minute=120", "/console/do/put/spread"
+    moves = re.findall(r'name="move" value="([^"]+)"', visitor.get(path))
+    assert len(moves) == 3
+    form = visitor.form(path, do) | {"move": moves}
+    with database.engine.begin() as other:
+        other.execute(text("SELECT 1 FROM jobs WHERE job_id = :id FOR UPDATE"), {"id": moves[1].partition(" ")[0]})
+        shown = visitor.send(do, form).get_data(as_text=True)
+    assert (shown.count("moved to <code>"), shown.count("not moved."), shown.count("Not tried")) == (1, 2, 1), shown
+    shown = visitor.send(do, visitor.form(path, do) | {"move": moves}).get_data(as_text=True)
+    assert shown.count("moved to <code>") == 3, "the moved schedule is not moved again"
 
 
 def test_spread_needs_the_scope_of_the_editor(app: Flask, api: Api) -> None:
