@@ -6,6 +6,7 @@ Objects, lists of objects and scalars become fields, to MAX_DEPTH levels; anythi
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import count
 from typing import Any
 
@@ -26,7 +27,7 @@ Schema = Mapping[str, Any]
 Typed = Mapping[str, str]
 """Typed texts by the names of their fields."""
 
-_INPUT_TYPES = {"email": "email", "uri": "url", "date": "date", "time": "time"}
+_INPUT_TYPES = {"email": "email", "uri": "url", "date": "date"}  # a browser's time has no offset
 _BOUNDS = {
     "minimum": "from {}",
     "exclusiveMinimum": "more than {}",
@@ -45,7 +46,7 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 def form_of(schema: Schema | None, typed: Typed, name: str = ROOT) -> FormField:
-    """Return the form of a schema with what was typed; one field for JSON without a schema that lists properties."""
+    """Return the form of a schema with the typed texts; a single field for JSON if the schema lists no properties."""
     root, label = schema or {}, name.replace("_", " ").capitalize()
     try:
         return _Maker(root, typed, count(1), name).field("", label, root, depth=0, is_required=True)
@@ -90,16 +91,16 @@ class _Maker:
             kind,
             is_required,
             note=_note(schema),
-            text=self._text(pointer, schema, kind),
+            text=(text := self._text(pointer, schema, kind)),
             scalar=scalar,
-            input_type=_INPUT_TYPES.get(str(schema.get("format")), "text"),
+            input_type=_input_type(schema, text),
             root=self.name,
             is_long="contentMediaType" in schema or _longest(schema) > LONG_TEXT,
             **more,
         )
 
     def _properties(self, pointer: str, schema: Schema, depth: int) -> Iterator[FormField]:
-        """Make the fields of an object: required ones first, then scalars; JSONB keeps no order of its own."""
+        """Make the fields of an object: required fields first, then scalars; JSONB keeps no order of its own."""
         required = [name for name in schema.get("required", ()) if isinstance(name, str)]
         fields = [
             self.field(f"{pointer}/{escaped(name)}", name, part, depth=depth + 1, is_required=name in required)
@@ -120,7 +121,8 @@ class _Maker:
             text = self.typed[name]
             # A stored text is written without quotes.
             written = json.dumps(text, ensure_ascii=False)
-            return written if kind is InputKind.CHOICE and written in _json_of_choices(schema) else text
+            choices = _json_of_choices(schema)
+            return written if kind is InputKind.CHOICE and written in choices and text not in choices else text
         # Defaults are shown before anything is typed.
         default = schema.get("default", schema.get("const"))
         if default is None or any(each.startswith((self.name, COUNT)) for each in self.typed):
@@ -139,6 +141,21 @@ class _Maker:
                 target = target.get(unescaped(part)) if isinstance(target, Mapping) else None
             schema = target
         return schema if isinstance(schema, Mapping) else {}
+
+
+def _input_type(schema: Schema, text: str) -> str:
+    """Return the type of a browser's field that keeps a text: it drops other texts than dates, and trims addresses."""
+    type_ = _INPUT_TYPES.get(str(schema.get("format")), "text")
+    if type_ == "date" and text:
+        return type_ if _is_date(text) else "text"
+    return type_ if text == text.strip() else "text"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _kind_of(schema: Schema, depth: int) -> tuple[InputKind, str]:
@@ -170,7 +187,7 @@ def _kind_of_parts(schema: Schema, type_: str, depth: int) -> tuple[InputKind, s
 
 
 def _scalar_of_alternatives(schema: Schema) -> str:
-    """Return the type of two alternatives that one field tells apart by what is typed; empty for others."""
+    """Return the type of two alternatives that a field distinguishes by the typed text; empty for all other schemas."""
     listed = schema.get("anyOf")
     each = [part for part in listed if isinstance(part, Mapping)] if isinstance(listed, list) else []
     if [part.get("type") for part in each] == ["integer", "string"] or schema.get("type") == ["string", "integer"]:

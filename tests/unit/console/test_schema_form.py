@@ -214,3 +214,35 @@ _UNTYPED = [{"order_id": "a\r\nb"}, {"text": "\na"}, {"headers": {"a": " x"}}, {
 @each_case("value", [{"unknown": 1, "order_id": "o"}, {"tags": [""]}, {"lines": [{}]}, {"order_id": ""}, *_UNTYPED])
 def test_an_input_that_the_form_cannot_show_has_no_texts(value: Any) -> None:
     assert texts_of(ORDER, value) is None
+
+
+def test_texts_that_a_field_of_a_browser_would_change_have_a_plain_field() -> None:
+    """A browser sends nothing for a text that its field for dates cannot show, and cuts blanks around addresses."""
+    schema = {"properties": {name: {"type": "string", "format": name} for name in ("date", "time", "email")}}
+    shown = {
+        text: fields_of(schema, {f"input/{name}": text})[f"/{name}"].input_type
+        for name, text in (
+            ("date", ""),
+            ("date", "2026-02-28"),
+            ("date", "2026-02-30"),
+            ("date", "soon"),
+            ("time", "08:30:00Z"),
+            ("email", "a@b.example"),
+            ("email", " c@d.example"),
+        )
+    }
+    assert shown == {
+        "": "date",
+        "2026-02-28": "date",
+        "2026-02-30": "text",
+        "soon": "text",
+        "08:30:00Z": "text",
+        "a@b.example": "email",
+        " c@d.example": "text",
+    }
+
+
+def test_choice_between_a_text_and_a_number_alike_keeps_the_number() -> None:
+    schema = {"properties": {"size": {"enum": ["1", 1]}}}
+    assert typed_input(form_of(schema, {"input/size": "1"})) == ({"size": 1}, {})
+    assert typed_input(form_of(schema, {"input/size": '"1"'})) == ({"size": "1"}, {})
