@@ -59,7 +59,7 @@ class ListExport(Generic[T]):
 
     @property
     def is_closed(self) -> bool:
-        """Return whether rows are exported without inputs and answers; what is changed in the catalogue is neither."""
+        """Return whether rows are exported without inputs and answers; the audit log has none."""
         return closed_contents.are_closed() and self.name != "audit"
 
     @property

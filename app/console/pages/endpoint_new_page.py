@@ -43,7 +43,7 @@ def create() -> Done | Response:
             raise
         typed.add_faults(error.details or [{"pointer": "/name", "message": error.message}])
         return page.answer({}, _values(type_, typed), 422)
-    if wanted != "create":  # what was created is undone, since the action answers with a page
+    if wanted != "create":  # an action that answers with a page is undone
         return page.answer({}, _values(type_, typed, is_checked=True))
     return Done("The endpoint is created.", to("endpoint", name=created.name))
 

@@ -56,7 +56,7 @@ class Strip:
 
 
 def hours_of(day: Day) -> list[HourMark]:
-    """Return every third full hour of the day's clock; a clock change moves those after it."""
+    """Return every third full hour of the day's clock; a clock change moves the later hours."""
     found: list[HourMark] = []
     for minute in range(0, day.minutes, 30):
         local = day.at(minute)

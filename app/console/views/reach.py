@@ -40,13 +40,13 @@ def reach(uses: Sequence[Use]) -> list[str]:
 
 
 def reach_of_queue(queue: Queue) -> list[str]:
-    """Return what the pause of a queue affects at once."""
+    """Return the immediate effects of the pause of a queue."""
     workers = [numbered(queue.workers, "worker")] if queue.workers else []
     return [*_some(queue.due, "due execution", is_complete=queue.due < MAX_DUE), *workers]
 
 
 def reach_of_breaker(endpoints: Sequence[str], waiting: Mapping[str, int]) -> list[str]:
-    """Return what closing a breaker affects, by the waiting executions of its endpoints up to MAX_COUNTED each.
+    """Return the effects of closing a breaker, by the waiting executions of its endpoints up to MAX_COUNTED each.
 
     A list of MAX_ENDPOINTS may have been cut. An endpoint that `waiting` lacks was not counted.
     """
@@ -59,12 +59,12 @@ def reach_of_breaker(endpoints: Sequence[str], waiting: Mapping[str, int]) -> li
 
 
 def reach_of_workflow(open_nodes: int, running: int) -> list[str]:
-    """Return what the pause of a workflow affects: nodes that are not through, and executions that continue."""
+    """Return the effects of the pause of a workflow: nodes that are not through, and executions that continue."""
     return [*_some(open_nodes, "open node"), *_some(running, "running execution")]
 
 
 def reach_of_job(found: OpenExecutions, further_runs: int = 0) -> list[str]:
-    """Return what the pause or the cancellation of a job affects: further runs of a day, and waiting executions."""
+    """Return the effects of the pause or the cancellation of a job: further runs of a day, and waiting executions."""
     runs = [f"{each} of the day" for each in _some(further_runs, "further run")]
     return [*runs, *_some(found.waiting, "waiting execution", is_complete=found.is_complete)]
 
