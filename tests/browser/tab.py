@@ -79,6 +79,6 @@ def tab_of(browser: Browser, base: str, **options: Any) -> Iterator[Tab]:
     try:
         tab = Tab(context.new_page(), base)
         yield tab
-        assert tab.faults == []
+        assert tab.faults == [], tab.faults
     finally:
         context.close()

@@ -115,7 +115,7 @@ def check_connections_of_the_host(api: Api, receiver: Receiver) -> None:
 def check_signature(api: Api, receiver: Receiver) -> None:
     """The receiver's package accepts the delivery by the secret, and refuses another body."""
     api.post("/secrets", {"name": "signed", "value": SECRET})
-    path = "/ok/signed"
+    path = "/ok/inline-signed"
     execution_id = send(api, receiver.url(path), {"n": 7}, signing={"secret": "{{secret.signed}}"})
     assert wait_for_end(api, execution_id)["status"] == "SUCCESS"
     request = receiver.wait_for(1, path=path)[0]  # a starved worker may lose its short lease, and another sends again
