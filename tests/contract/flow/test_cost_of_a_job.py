@@ -204,8 +204,14 @@ def least_cost(jobs: Jobs, kind: str) -> Cost:
 
 
 def compared(jobs: Jobs, cost: Cost) -> Cost:
-    """Return the cost of a plain job for a comparison: calls of the worker vary by more than the comparison allows."""
-    return reduce(Cost.least, (jobs.cost("plain") for _ in range(COMPARED_ROUNDS)), cost)
+    """Return the cost of a plain job for a comparison: the usual messages, rows and entries, and the least of all else.
+
+    A message that one of the jobs of a round lacks, such as a lost wake-up, is missing from the least; the calls of
+    the worker vary by more than the comparison allows.
+    """
+    rounds = [cost, *(jobs.cost("plain") for _ in range(COMPARED_ROUNDS))]
+    ((usual, _),) = Counter(each[:3] for each in rounds).most_common(1)
+    return Cost(*usual, *reduce(Cost.least, rounds)[3:])
 
 
 @pytest.mark.own_faults  # counts round trips and rows, and repeated work adds some
