@@ -31,8 +31,8 @@ STARTS = {
     "command": (COMMAND, {"alembic", "app.console.pages", "app.web.registration", "dramatiq", "redis"}, 1130),
     "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 630),
 }
-# The standard library of Python 3.14 imports more for itself, such as annotationlib and its parts of asyncio.
-OF_LATER_PYTHONS = 15 if sys.version_info >= (3, 14) else 0
+# The standard library of later Pythons imports more for itself, such as annotationlib in 3.14. The bounds are of 3.11.
+OF_LATER_PYTHONS = 15 if sys.version_info >= (3, 12) else 0
 REPORT = "import gc, json, sys; print(json.dumps([[*sys.modules], gc.get_stats()[2]['collections']]))"
 
 

@@ -29,7 +29,8 @@ def read_clocks(database: Database) -> ClockReading:
     The database reads its clock at an unknown instant between question and answer. The middle of that time is wrong by
     at most half of it.
     """
-    asked_at, began = datetime.now(UTC), time.monotonic()
+    # In this order a pause between the two readings makes the bound larger, not the offset wrong.
+    began, asked_at = time.monotonic(), datetime.now(UTC)
     there = database.fetch(NOW)[0].now
     half = timedelta(seconds=(time.monotonic() - began) / 2)
     return ClockReading(asked_at + half - there, half)

@@ -1,13 +1,16 @@
 """Heartbeats: one row per process, DEAD after a clean end; a heartbeat delays nothing, and old rows are deleted."""
 
 import threading
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
 from app.kernel import db
 from app.kernel.db import Database
+from app.kernel.processes.clock_offset import read_clocks
 from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, ProcessKind, ProcessRecord, beat, leave, processes
 from app.kernel.processes.region import REGION, evaluate
@@ -43,6 +46,26 @@ def test_worker_writes_heartbeats_until_its_end_and_marks_itself_dead(
     ended = only(database, ProcessKind.WORKER)
     assert (ended.status, ended.started_at, ended.pid) == ("DEAD", found.started_at, found.pid)
     assert found.started_at <= rows.database_now(database)
+
+
+def test_pause_of_the_process_makes_the_offset_of_its_clock_less_certain_but_not_wrong(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monotonic, pauses = time.monotonic, [0.02]
+
+    def after_a_pause() -> float:
+        paused_until = monotonic() + (pauses.pop() if pauses else 0)
+        while monotonic() < paused_until:
+            pass
+        return monotonic()
+
+    database.fetch(text("SELECT 1"))
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "monotonic", after_a_pause)
+        found = read_clocks(database)
+    # Process and database share a machine, so the clocks agree.
+    assert abs(found.ahead) <= found.bound
+    assert found.bound >= timedelta(milliseconds=10)
 
 
 @pytest.mark.postgresql_only
