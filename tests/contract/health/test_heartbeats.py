@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -48,7 +47,7 @@ def test_worker_writes_heartbeats_until_its_end_and_marks_itself_dead(
     assert found.started_at <= rows.database_now(database)
 
 
-def test_pause_of_the_process_makes_the_offset_of_its_clock_less_certain_but_not_wrong(
+def test_offset_of_the_clock_is_within_its_bound_after_a_pause_between_two_readings(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monotonic, pauses = time.monotonic, [0.02]
@@ -65,7 +64,6 @@ def test_pause_of_the_process_makes_the_offset_of_its_clock_less_certain_but_not
         found = read_clocks(database)
     # Process and database share a machine, so the clocks agree.
     assert abs(found.ahead) <= found.bound
-    assert found.bound >= timedelta(milliseconds=10)
 
 
 @pytest.mark.postgresql_only
