@@ -10,6 +10,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 ROOT_DOCUMENTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
+_PICTURE = re.compile(r'<picture>.*? srcset="([^"]+)".*? src="([^"]+)" alt="([^"]+)"></picture>')
 _ITEM = re.compile(r" *(?:[-*]|\d+\.) ")
 
 
@@ -21,7 +22,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
-    """Rewrite links and lists; everything else of a page stays."""
+    """Rewrite links, lists and pictures; everything else of a page stays."""
     place = page.file.src_uri
     own = place.removeprefix("project/") if place.startswith("project/") else f"docs/{place}"
 
@@ -33,6 +34,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
             return label if target in label else f"{label} (`{target}` in the repository)"
         return f"[{label}]({posixpath.relpath(uri, posixpath.dirname(place) or '.')}{anchor or ''})"
 
+    markdown = _PICTURE.sub(r"![\3](\2#only-light)![\3](\1#only-dark)", markdown)  # by palette
     return "\n".join(_as_python_markdown(_LINK.sub(link, markdown).split("\n")))
 
 

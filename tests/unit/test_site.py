@@ -35,6 +35,17 @@ def test_pages_request_nothing_from_other_hosts(site: Path) -> None:
     assert {name: requests for name, requests in found.items() if requests} == {}
 
 
+def test_pages_show_pictures_in_the_colours_of_the_reader(site: Path) -> None:
+    page = (site / "how-to" / "console" / "index.html").read_text(encoding="utf-8")
+    shown = re.findall(r'src=(?:")?\.\./\.\./pictures/([a-z-]+)-(light|dark)\.webp#only-(light|dark)', page)
+    assert [(name, scheme) for name, scheme, only in shown if scheme == only] == [
+        (name, scheme) for name in ("execution", "dead-letters", "schedules") for scheme in ("light", "dark")
+    ]
+    assert all((site / "pictures" / f"{name}-{scheme}.webp").exists() for name, scheme, _ in shown)
+    schemes = re.findall(r'data-md-color-media="\(prefers-color-scheme: (\w+)\)" data-md-color-scheme="(\w+)"', page)
+    assert schemes == [("light", "default"), ("dark", "slate")]
+
+
 def test_python_page_documents_each_operation_of_the_client(site: Path) -> None:
     page = (site / "reference" / "python" / "index.html").read_text(encoding="utf-8")
     for name in ("Client", "AsyncClient", "operations.Jobs.create", "operations.Executions.list"):
