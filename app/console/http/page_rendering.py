@@ -15,7 +15,16 @@ from app.console.access import csrf, permission
 from app.console.http import actions, static_files, viewer_zone
 from app.console.http.request_values import once_a_request
 from app.console.http.response_headers import nonce
-from app.console.views import delivery_totals, filter_words, places, reach, status_words, typed_count, words
+from app.console.views import (
+    delivery_totals,
+    filter_words,
+    linked_text,
+    places,
+    reach,
+    status_words,
+    typed_count,
+    words,
+)
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -39,6 +48,7 @@ def environment() -> Environment:
         hx=hx,
         instant_words=viewer_zone.instant_words,
         is_typed=typed_count.is_typed,
+        linked=linked_text.linked,
         may=permission.may,
         nonce=nonce,
         now=now,

@@ -5,6 +5,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from flask import request
+
 from app.console.http import closed_contents
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
@@ -14,11 +16,14 @@ from app.console.http.request_values import once_a_request
 from app.console.http.viewer_zone import local
 from app.console.pages.breaker_reach import reach_of_breakers
 from app.console.views.answer_text import shown_answer
+from app.console.views.curl_text import curl_of_delivery, curl_of_read
 from app.console.views.json_text import shown_json, shown_text
 from app.console.views.reason_words import way_out_of
+from app.console.views.row_without_contents import without_contents
 from app.console.views.timeline import timeline
 from app.features.dead_letters.letter_list import letters_of
 from app.kernel.db.paging import PageRequest
+from app.queue.ending.letters import DeadLetter
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInput
@@ -26,11 +31,12 @@ from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.log_lines import logs_of
-from app.queue.reading.rendered_request import request_of
+from app.queue.reading.rendered_request import NextRequest, request_of
 from app.queue.reading.waiting_reasons import Explanation
+from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.http.conditions import actor
 from app.web.services import services, wake
-from schema.states import CANCELLABLE, ExecutionStatus
+from schema.states import CANCELLABLE, EndpointType, ExecutionStatus
 
 ATTEMPTS, LOG_LINES = 100, 200
 
@@ -42,9 +48,8 @@ page = ConsolePage(
 @page.show
 def show(execution_id: str) -> Values:
     """Return the constant parts: the input, and the request."""
-    database = services().database
     execution = _execution(execution_id)
-    request = request_of(database, execution_id)
+    wanted = _request(execution_id)
     is_open = closed_contents.opened("execution", execution_id)
     opened = _attempts(execution_id) if is_open and closed_contents.are_closed() else []
     return {
@@ -52,9 +57,11 @@ def show(execution_id: str) -> Values:
         "execution": execution,
         "is_open": is_open,
         "input": shown_json(execution.input) if is_open else "",
-        "request": request,
-        "spec": shown_json(request.spec) if is_open and request.spec is not None else "",
+        "request": wanted,
+        "spec": shown_json(wanted.spec) if is_open and wanted.spec is not None else "",
         "answers": [_shown(each) for each in opened],
+        "sent_again": _sent_again(wanted) if is_open else "",
+        **_raw(execution, is_open=is_open),
     }
 
 
@@ -77,7 +84,7 @@ def life(execution_id: str) -> Values:
         "reach": _reach_of_breaker(why),
         "picture": timeline(execution, tried, local(now())),
         "uncertain": sum(_is_uncertain(each) for each in tried),
-        "letters": letters_of(database, execution_id),
+        "letters": _letters(execution),
         "may_retry": execution.status in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED},
         "may_cancel": execution.status in CANCELLABLE,
         "is_running": execution.status is ExecutionStatus.RUNNING,
@@ -89,6 +96,17 @@ def attempts(execution_id: str) -> Values:
     found, is_closed = _attempts(execution_id), closed_contents.are_closed()
     shown = [_hidden(each) if is_closed else _shown(each) for each in found]
     return {"attempts": shown, "most": ATTEMPTS, "is_closed": is_closed}
+
+
+@page.region("ends", live="executions letters")
+def ends(execution_id: str) -> Values:
+    """Read what follows its end: its dead letters, and its callbacks."""
+    execution = _execution(execution_id)
+    return {
+        "letters": _letters(execution),
+        "request": _request(execution_id),
+        "is_open": execution.completed_at is None,
+    }
 
 
 @page.region("history", live="executions", reads="GET /executions/<execution_id>/history")
@@ -127,8 +145,41 @@ def _execution(execution_id: str) -> ExecutionWithInput:
     return once_a_request("execution", lambda: execution_queries.get_execution(services().database, execution_id))
 
 
+def _request(execution_id: str) -> NextRequest:
+    return once_a_request("request", lambda: request_of(services().database, execution_id))
+
+
+def _letters(execution: ExecutionWithInput) -> Sequence[DeadLetter]:
+    """Return the letters of an execution; until its end it has none that is open."""
+    if execution.completed_at is None:
+        return []
+    return once_a_request("letters", lambda: letters_of(services().database, execution.execution_id))
+
+
+def _raw(execution: ExecutionWithInput, *, is_open: bool) -> Values:
+    """Return the execution as the API answers it, and the commands that read it."""
+    shaped = ExecutionSchema().dump(execution)
+    return {
+        "raw": shown_json(shaped if is_open else without_contents(shaped)),
+        "read_by": "\n".join(
+            [
+                curl_of_read(f"{request.host_url}executions/{execution.execution_id}"),
+                f"flask --app app executions show {execution.execution_id}",
+            ]
+        ),
+    }
+
+
+def _sent_again(wanted: NextRequest) -> str:
+    """Return the delivery as `curl`, with its idempotency key; empty for other transports than HTTP."""
+    if wanted.spec is None or wanted.endpoint_type is not EndpointType.HTTP:
+        return ""
+    return curl_of_delivery(wanted.spec, wanted.idempotency_key)
+
+
 def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
-    _execution(execution_id)  # raises for an unknown execution
+    if not _execution(execution_id).attempt_count:  # raises for an unknown execution
+        return []
     read = partial(execution_queries.attempts_of, services().database, execution_id, PageRequest(ATTEMPTS))
     return once_a_request("attempts", partial(read, is_known=True)).items
 

@@ -1,7 +1,8 @@
 """Rendered request: the request of the next attempt of an execution, without its secrets.
 
 Sent requests are not stored, so it is rendered again: with the version of the endpoint and the revision of the
-configs that all attempts of the execution have, and with a word for each secret.
+configs that all attempts of the execution have, and with a word for each secret. Beside it are the callbacks, which the
+version and the job name.
 """
 
 from collections.abc import Mapping
@@ -10,18 +11,20 @@ from datetime import datetime
 from typing import Any
 
 from app.catalog import superseded_configs
+from app.catalog.endpoints import callback_targets
 from app.catalog.specs import compile_spec
 from app.catalog.templates.nodes import SpecTemplate
 from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError, TemplateError
 from app.kernel.sql import statement
-from schema.states import EndpointType
+from schema.states import CallbackEvent, EndpointType
 
 REQUEST = statement(
     "executions.request",
     """
     SELECT e.execution_id, e.job_id, e.endpoint, e.endpoint_version, e.scheduled_at, e.attempt_count, e.config_revision,
-           j.input, v.endpoint_type, v.spec, v.config_ref, n.version AS newest_version,
+           j.input, j.callbacks AS own_callbacks, j.callback_of, v.endpoint_type, v.spec, v.config_ref,
+           v.callbacks AS callbacks_of_version, n.version AS newest_version,
            (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS catalog_revision
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
@@ -35,7 +38,10 @@ _STAND_IN = "te0stands0in0for0secret0"  # possible in a host
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextRequest:
-    """A request without secrets; `spec` is None, and `fault` says why, if it cannot be rendered."""
+    """A request without secrets; `spec` is None, and `fault` says why, if it cannot be rendered.
+
+    `callback_of` is the execution whose end the job reports; None if its job is no callback.
+    """
 
     execution_id: str
     job_id: str
@@ -50,6 +56,8 @@ class NextRequest:
     secrets: list[str]
     spec: dict[str, Any] | None
     fault: str | None
+    callbacks: Mapping[CallbackEvent, str]
+    callback_of: str | None
 
 
 def request_of(database: Database, execution_id: str) -> NextRequest:
@@ -80,6 +88,8 @@ def request_of(database: Database, execution_id: str) -> NextRequest:
         secrets=secrets,
         spec=spec,
         fault=fault,
+        callbacks=callback_targets.merged(row.callbacks_of_version, row.own_callbacks),
+        callback_of=row.callback_of,
     )
 
 

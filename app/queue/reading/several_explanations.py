@@ -18,7 +18,9 @@ from app.queue.ending.execution_events import ChangeReason
 from app.queue.reading.explanation import CANCELLING, ENDING, LAST_EVENT, explained, params_of_event
 from app.queue.reading.waiting_reasons import (
     AHEAD,
+    DUE_ABOVE,
     FACTS_OF_SEVERAL,
+    MAX_ABOVE,
     MAX_AHEAD,
     PARTITION,
     WORKERS,
@@ -42,6 +44,7 @@ LAST_EVENTS = statement(
     """,
 )
 SERVING = statement("executions.explain_serving", "SELECT {workers} AS workers", workers=WORKERS)
+ABOVE = statement("executions.explain_above", "SELECT {due_above} AS above", due_above=DUE_ABOVE)
 LINE = statement(
     "executions.explain_line",
     """
@@ -58,6 +61,7 @@ class _Ahead(NamedTuple):
 
     workers: int
     ahead: int
+    above: int
 
 
 def explain_several(
@@ -109,9 +113,10 @@ def _learn_lines(known: RememberedReads, reads: Reads, facts: Collection[Facts])
     for line in lines.values():
         partition = partition_of(line[0])
         (serving,) = known.fetch(SERVING, {"queue": line[0].queue})
+        (above,) = reads.fetch(ABOVE, partition | {"most_above": MAX_ABOVE})
         places = {
             row.execution_id: place for place, row in enumerate(reads.fetch(LINE, partition | {"most": MAX_AHEAD + 1}))
         }
         for each in line:
-            ahead = _Ahead(serving.workers, places.get(each.execution_id, MAX_AHEAD + 1))
+            ahead = _Ahead(serving.workers, places.get(each.execution_id, MAX_AHEAD + 1), above.above)
             known.learn(AHEAD, params_of_ahead(each), [ahead])

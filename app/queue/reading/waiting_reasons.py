@@ -17,7 +17,7 @@ from app.queue.claiming.arms import CLAIMABLE
 from schema.states import EndpointType, ExecutionStatus, WorkerStatus
 
 MAX_AHEAD = 1000
-MAX_PRIORITIES = 16  # higher priorities that are counted
+MAX_ABOVE = 4 * MAX_AHEAD  # executions of higher priorities that are read
 
 # Joins the attempt that ended last; a running attempt has no row yet.
 _FACTS = """
@@ -43,37 +43,23 @@ PARTITION = "o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AN
 WORKERS = f"""(SELECT count(*) FROM workers AS w
              WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
                AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT)))"""  # noqa: S608 - a constant of this package
+# Executions of higher priorities are counted among the first MAX_ABOVE, since retries among them may not be due yet.
+DUE_ABOVE = f"""(SELECT count(CASE WHEN above.run_at <= now() THEN 1 END) FROM (
+              SELECT o.run_at FROM executions AS o
+               WHERE {PARTITION} AND o.priority > :priority AND {CLAIMABLE}
+               ORDER BY o.priority, o.run_at, o.execution_id LIMIT :most_above) AS above)"""  # noqa: S608 - as above
+_OF_PARTITION = f"{WORKERS} AS workers, {DUE_ABOVE} AS above"
 AHEAD = statement(
     "executions.explain_queue",
     """
-    SELECT {workers} AS workers,
+    SELECT {of_partition},
            (SELECT count(*) FROM (
               SELECT o.execution_id FROM executions AS o
                WHERE {partition} AND o.priority = :priority AND {claimable}
                  AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
                ORDER BY o.run_at, o.execution_id LIMIT :most) AS ahead) AS ahead
     """,
-    workers=WORKERS,
-    partition=PARTITION,
-    claimable=CLAIMABLE,
-)
-HIGHER = statement(
-    "executions.explain_higher",
-    """
-    SELECT o.priority FROM executions AS o WHERE {partition} AND o.priority > :priority AND {claimable}
-     ORDER BY o.priority, o.run_at, o.execution_id LIMIT 1
-    """,
-    partition=PARTITION,
-    claimable=CLAIMABLE,
-)
-DUE = statement(
-    "executions.explain_due",
-    """
-    SELECT count(*) AS due FROM (
-      SELECT o.execution_id FROM executions AS o
-       WHERE {partition} AND o.priority = :priority AND {claimable} AND o.run_at <= now()
-       ORDER BY o.run_at, o.execution_id LIMIT :most) AS due
-    """,
+    of_partition=_OF_PARTITION,
     partition=PARTITION,
     claimable=CLAIMABLE,
 )
@@ -195,18 +181,10 @@ def partition_of(facts: Facts) -> dict[str, Any]:
 
 def params_of_ahead(facts: Facts) -> dict[str, Any]:
     """Return the parameters of AHEAD."""
-    own = {"run_at": facts.run_at, "execution_id": facts.execution_id, "most": MAX_AHEAD + 1}
+    own = {"run_at": facts.run_at, "execution_id": facts.execution_id, "most": MAX_AHEAD + 1, "most_above": MAX_ABOVE}
     return partition_of(facts) | own
 
 
 def _line(reads: Reads, facts: Facts) -> QueuePosition:
-    partition = partition_of(facts)
     (found,) = reads.fetch(AHEAD, params_of_ahead(facts))
-    ahead = found.ahead
-    for _ in range(MAX_PRIORITIES):
-        higher = reads.fetch(HIGHER, partition) if ahead <= MAX_AHEAD else []
-        if not higher:
-            break
-        partition["priority"] = higher[0].priority
-        ahead += reads.fetch(DUE, partition | {"most": MAX_AHEAD + 1})[0].due
-    return QueuePosition(found.workers, ahead)
+    return QueuePosition(found.workers, found.ahead + found.above)

@@ -21,7 +21,7 @@ from tests import rows
 from tests.console_story import Story
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
-from tests.integration.registered import created, cron, register, register_all
+from tests.integration.registered import created, cron, one_shot, register, register_all
 from tests.integration.statements import Statements
 from tests.waiting import HUNG_SECONDS
 
@@ -121,6 +121,44 @@ def test_pages_of_waiting_and_ended_executions_run_few_statements(
     shown = {name: admin.get(f"/console/executions/{each}") for name, each in waits.last.items()}
     assert {name for name, words in WORDS.items() if words not in shown[name]} == set()
     assert with_many_statements(app, statements, [f"/console/executions/{each}" for each in dict.fromkeys(ids)]) == {}
+
+
+def test_page_of_an_execution_with_all_that_a_job_can_have_runs_few_statements(
+    app: Flask, api: Api, places: Mapping[str, str], database: Database, statements: Statements
+) -> None:
+    """A config, secrets, callbacks, limits of endpoint and key, higher priorities before it, and an earlier attempt."""
+    bound = {"max_in_flight": 1, "rate": {"count": 1, "per": "1h"}}
+    calls = {"on_failure": "chat", "on_attempt_failed": "chat", "on_success": "chat"}
+    spec = {"url": "{{config.base}}/x", "headers": {"Authorization": "{{secret.token}}"}}
+    limits = {**bound, "per_key": {"key": "{{input.user_id}}", "max_in_flight": 5}}
+    register(api, "all", spec=spec, config="config", payload_spec="spec", callbacks=calls, limits=limits)
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=6_000_000)
+    for number in range(12):
+        created(api, one_shot(f"o-{number}", endpoint="all", priority=10 * number, labels={"team": "billing"}))
+    rows.move_to_one_shard(database)
+    running, *_, waiting = executions_of_endpoint(database, "all")
+    for change in (
+        (
+            "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at, completed_at, error,"
+            " led_to) VALUES ('att_1', :waiting, 1, 'FAILED', now(), now(), '{\"type\": \"TIMEOUT\"}', 'RETRYING')"
+        ),
+        "UPDATE executions SET status = 'RETRYING', attempt_count = 1, max_attempts = 3 WHERE execution_id = :waiting",
+        (
+            "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
+            " WHERE execution_id = :running"
+        ),
+    ):
+        database.fetch(text(change), {"waiting": waiting, "running": running})
+    page = Visitor(app, Scope.ADMIN).get(f"/console/executions/{waiting}")
+    assert "has reached max_in_flight" in page
+    assert "10 go before it" in page
+    assert with_many_statements(app, statements, [f"/console/executions/{waiting}"]) == {}
+
+
+def executions_of_endpoint(database: Database, endpoint: str) -> list[str]:
+    """Return the executions of an endpoint, those of the highest priorities first."""
+    query = text("SELECT execution_id FROM executions WHERE endpoint = :endpoint ORDER BY priority DESC")
+    return [row.execution_id for row in database.fetch(query, {"endpoint": endpoint})]
 
 
 def executions_of(database: Database) -> list[str]:

@@ -222,11 +222,30 @@ def test_executions_ahead_are_counted_up_to_a_bound(api: Api, database: Database
     assert found["details"]["ahead"] == MAX_AHEAD
 
 
-def test_explanation_takes_four_statements(api: Api, execution_id: str, statements: Statements) -> None:
+def add_of_higher_priorities(database: Database, execution_id: str, *, due: int, later: int) -> None:
+    rows.add_executions(database, due)
+    rows.add_executions(database, later, due_in=timedelta(hours=1))
+    rows.move_to_one_shard(database)
+    above = "UPDATE executions SET priority = 200 + (ascii(substr(execution_id, 37)) - 48) WHERE execution_id <> :id"
+    database.fetch(text(above), {"id": execution_id})
+
+
+def test_executions_of_higher_priorities_are_counted_once_they_are_due(
+    api: Api, database: Database, execution_id: str
+) -> None:
+    add_of_higher_priorities(database, execution_id, due=20, later=3)
+    assert explained(api, execution_id)["details"]["ahead"] == 20
+
+
+def test_explanation_takes_three_statements(
+    api: Api, database: Database, execution_id: str, statements: Statements
+) -> None:
+    """However many priorities are above it."""
+    add_of_higher_priorities(database, execution_id, due=20, later=3)
     explained(api, execution_id)
     statements.clear()
     api.get(f"/executions/{execution_id}/explain")
-    assert len(statements.texts) == 4
+    assert len(statements.texts) == 3
 
 
 def test_explanation_of_a_failure_has_its_details(api: Api, database: Database, execution_id: str) -> None:

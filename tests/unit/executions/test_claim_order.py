@@ -35,7 +35,7 @@ def orders_in(sql: str) -> list[list[str]]:
 def test_explanation_counts_the_executions_that_a_claim_takes_first() -> None:
     """If it fails, change AHEAD in app.queue.reading.waiting_reasons: the count and its comparison."""
     behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
-    assert orders_in(AHEAD.text) == [behind]
+    assert orders_in(AHEAD.text) == [["priority", *behind], behind]
     (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", AHEAD.text)
     assert [name.strip().removeprefix("o.") for name in compared.split(",")] == behind
 

@@ -1,0 +1,70 @@
+"""Parts of the page of an execution: callbacks, dead letters, the answer of the API, and the delivery as `curl`."""
+
+import re
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.features.dead_letters.letter_list import get_letter
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests.console_story import Story
+from tests.integration.client import Api
+from tests.integration.console.visitor import Visitor
+from tests.integration.registered import created, one_shot, register, register_all
+
+EXECUTIONS = "/console/executions"
+
+
+@pytest.fixture
+def reader(app: Flask) -> Visitor:
+    return Visitor(app, Scope.READ)
+
+
+def test_callbacks_of_version_and_job_are_named(reader: Visitor, api: Api) -> None:
+    for name in ("archive", "page"):
+        register(api, name)
+    register(api, "report", callbacks={"on_success": "archive", "on_failure": "archive"})
+    job = created(api, one_shot("r-1", endpoint="report", callbacks={"on_success": None, "on_failure": "page"}))
+    path = f"{EXECUTIONS}/{job['execution']['execution_id']}"
+    ends = reader.get(f"{path}?region=ends")
+    assert re.findall(r'(on \w+): <a class="id" href="/console/endpoints/(\w+)"', ends) == [("on failure", "page")]
+    assert "it has not ended" in ends
+    page = reader.get(path)
+    anchors = re.findall(r'<a href="#([\w-]+)">', page.partition('<nav class="sections"')[2].partition("</nav>")[0])
+    assert [each for each in anchors if f'id="{each}"' not in page] == []
+
+
+def test_jobs_that_a_log_names_are_links(reader: Visitor, database: Database) -> None:
+    story = Story(database)
+    job = get_letter(database, story.letter).job_id
+    line = text(
+        "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)"
+        " VALUES ('log_1', :id, 3, 'INFO', :message)"
+    )
+    message = f"on_failure: 'page' is called back by the job {job}"
+    database.fetch(line, {"id": story.failed, "message": message})
+    page = reader.get(f"{EXECUTIONS}/{story.failed}?region=log")
+    assert f'by the job <a class="id" href="/console/jobs/{job}">{job}</a>' in page
+
+
+def test_dead_letters_are_named_after_the_end(reader: Visitor, database: Database) -> None:
+    story = Story(database)
+    failed = get_letter(database, story.letter).execution_id
+    assert f'<a href="/console/dead-letters/{story.letter}">open</a>, failed' in reader.get(f"{EXECUTIONS}/{failed}")
+
+
+def test_delivery_is_shown_as_curl_with_its_key(reader: Visitor, api: Api) -> None:
+    register_all(api)
+    execution_id = created(api, one_shot("o-1"))["execution"]["execution_id"]
+    page = reader.get(f"{EXECUTIONS}/{execution_id}").replace("&#39;", "'").replace("&#34;", '"')
+    for words in (
+        "curl -sS -i -X POST http://127.0.0.1:9/hook",
+        f"-H 'Idempotency-Key: {execution_id}'",
+        "-H 'Authorization: Bearer [secret token]'",
+        """-d '{"user":"u_1"}'""",
+        f"flask --app app executions show {execution_id}",
+        f'"execution_id": "{execution_id}"',
+    ):
+        assert words in page, words
