@@ -19,7 +19,7 @@ from app.web.catalog import (
 )
 from app.web.executions import attempts_api, executions_api, explain_api
 from app.web.http import authentication, body, error_envelope, request_log
-from app.web.jobs import batch_api, changes_api
+from app.web.jobs import batch_api, changes_api, schedules_api
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 
@@ -32,7 +32,7 @@ def resources() -> list[Resource]:
     named = [named_api.payload_specs, named_api.configs, named_api.secrets]
     catalog = [payload_spec_check_api, endpoints_api, endpoint_versions_api, uses_api]
     executions = [executions_api, attempts_api, explain_api]
-    modules = [*catalog, batch_api, changes_api, *executions, audit_api, api_keys_api, cron_api]
+    modules = [*catalog, batch_api, changes_api, *executions, audit_api, api_keys_api, cron_api, schedules_api]
     kernel = [*named, *(each.resource for each in (*modules, health_api, metrics_api))]
     added = [resource for feature in FEATURES for resource in feature.resources()]
     return [*dict.fromkeys([*kernel, *added])]

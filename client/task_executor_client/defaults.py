@@ -16,7 +16,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "NewEndpoint": {"keep_response": "always"},
     "ChangedEndpoint": {"keep_response": "always"},
     "CronPreviewQuestion": {"count": 10},
+    "SimulationQuestion": {"length": "1d", "takes": "0s"},
     "NewRedrive": {"all": False, "rate": 10},
     "NewBulkOperation": {"all": False, "rate": 100},
-    "SimulationQuestion": {"length": "1d", "takes": "0s"},
 }

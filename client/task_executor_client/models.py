@@ -1540,6 +1540,175 @@ class CronPreview(TypedDict):
     """Fewer than `count` at the end of the calendar."""
 
 
+class BusySchedule(TypedDict):
+    """Part of `BusyMinute`."""
+
+    job_id: str
+    name: str | None
+    endpoint: str
+
+
+class BusyMinute(TypedDict):
+    """Part of `ScheduleDay`."""
+
+    at: str
+    starts: int
+    schedules: list[BusySchedule]
+    """Up to 10, first those with the fewest starts on the day."""
+    more: int
+    """Further schedules."""
+
+
+class ClockChange(TypedDict):
+    """Part of `ScheduleDay`."""
+
+    at: str
+    zone: str
+    note: str
+    once: int
+    """Schedules that run once for all these times."""
+    skipped: int
+    """Schedules of every hour, which pass over these times."""
+    twice: int
+    """Schedules that run both times."""
+
+
+class DaySchedule(TypedDict):
+    """Part of `ScheduleDay`."""
+
+    job_id: str
+    name: str | None
+    endpoint: str
+    starts: int
+    first_at: str | None
+    last_at: str | None
+    runs: list[list[int]]
+    """Minutes of the day with a start, as `[first, last, step]`."""
+    is_estimate: bool
+    """Fixed delay: as if executions took no time."""
+
+
+class ScheduleDay(TypedDict):
+    """Answer of `schedules.day`."""
+
+    date: str
+    zone: str
+    start: str
+    end: str
+    counted: int
+    """Schedules in the sums."""
+    starts: int
+    is_complete: bool
+    """`false` if schedules were left out because of their number."""
+    by_minute: list[int]
+    """Starts of each minute, from `start` on."""
+    busiest: list[BusyMinute]
+    """Up to 10 minutes with more than one start, most starts first."""
+    clock_changes: list[ClockChange]
+    schedules: list[DaySchedule]
+    """Schedules with a start on the day, by their first start."""
+
+
+class Outage(TypedDict):
+    """Part of `SimulationQuestion`."""
+
+    start: str | datetime
+    end: str | datetime
+
+
+class SimulationQuestion(TypedDict):
+    """Body of `schedules.simulate`."""
+
+    jobs: NotRequired[Sequence[str] | None]
+    """Ids of active CRON and INTERVAL jobs."""
+    endpoint: NotRequired[str | None]
+    name: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, str] | None]
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
+    cron: NotRequired[str | None]
+    """A rule of five fields instead of stored jobs."""
+    timezone: NotRequired[str | None]
+    """Of `cron`."""
+    every: NotRequired[str | int | timedelta | None]
+    """An interval instead of stored jobs."""
+    start: NotRequired[str | datetime | None]
+    """Now when absent; at a given start, earlier ticks count as started."""
+    length: NotRequired[str | int | timedelta]
+    """Up to 7d."""
+    takes: NotRequired[str | int | timedelta]
+    """Duration of an execution."""
+    outage: NotRequired[Outage | None]
+    """Of all schedulers, within the period."""
+    catch_up: NotRequired[Literal["all", "latest", "none"] | None]
+    """For all schedules."""
+    max_catch_up: NotRequired[int | None]
+    """With `catch_up: all`."""
+    overlap: NotRequired[Literal["allow", "skip"] | None]
+    """For all schedules."""
+
+
+class SimulatedCounts(TypedDict):
+    """Part of `Simulation`."""
+
+    starts: int
+    made_up: int
+    """Caught up at the end of the outage."""
+    skipped_catch_up: int
+    skipped_overlap: int
+
+
+class SimulatedSchedule(TypedDict):
+    """Part of `Simulation`."""
+
+    job_id: str | None
+    """`null` for `cron` and `every`."""
+    name: str
+    starts: int
+    made_up: int
+    """Caught up at the end of the outage."""
+    skipped_catch_up: int
+    skipped_overlap: int
+
+
+class Hour(TypedDict):
+    """Part of `Simulation`."""
+
+    hour: str
+    starts: int
+
+
+class Collision(TypedDict):
+    """Part of `Simulation`."""
+
+    at: str
+    starts: int
+
+
+class LeftOut(TypedDict):
+    """Part of `Simulation`."""
+
+    job_id: str | None
+    """`null` for `cron` and `every`."""
+    name: str
+    reason: str
+
+
+class Simulation(TypedDict):
+    """Answer of `schedules.simulate`."""
+
+    start: str
+    end: str
+    total: SimulatedCounts
+    schedules: list[SimulatedSchedule]
+    hours: list[Hour]
+    collisions: list[Collision]
+    """The seconds with most starts; intervals below 10 s are not counted."""
+    left_out: list[LeftOut]
+    """Schedules that are not in the counts."""
+    is_complete: bool
+    """`false` if schedules are left out, or more than 500 match."""
+
+
 class Health(TypedDict):
     """Answer of `health.live`, `health.ready`."""
 
@@ -3298,175 +3467,6 @@ DeliveryHistory = TypedDict(
     },
 )
 """Answer of `history.get`."""
-
-
-class BusySchedule(TypedDict):
-    """Part of `BusyMinute`."""
-
-    job_id: str
-    name: str | None
-    endpoint: str
-
-
-class BusyMinute(TypedDict):
-    """Part of `ScheduleDay`."""
-
-    at: str
-    starts: int
-    schedules: list[BusySchedule]
-    """Up to 10, first those with the fewest starts on the day."""
-    more: int
-    """Further schedules."""
-
-
-class ClockChange(TypedDict):
-    """Part of `ScheduleDay`."""
-
-    at: str
-    zone: str
-    note: str
-    once: int
-    """Schedules that run once for all these times."""
-    skipped: int
-    """Schedules of every hour, which pass over these times."""
-    twice: int
-    """Schedules that run both times."""
-
-
-class DaySchedule(TypedDict):
-    """Part of `ScheduleDay`."""
-
-    job_id: str
-    name: str | None
-    endpoint: str
-    starts: int
-    first_at: str | None
-    last_at: str | None
-    runs: list[list[int]]
-    """Minutes of the day with a start, as `[first, last, step]`."""
-    is_estimate: bool
-    """Fixed delay: as if executions took no time."""
-
-
-class ScheduleDay(TypedDict):
-    """Answer of `schedules.day`."""
-
-    date: str
-    zone: str
-    start: str
-    end: str
-    counted: int
-    """Schedules in the sums."""
-    starts: int
-    is_complete: bool
-    """`false` if schedules were left out because of their number."""
-    by_minute: list[int]
-    """Starts of each minute, from `start` on."""
-    busiest: list[BusyMinute]
-    """Up to 10 minutes with more than one start, most starts first."""
-    clock_changes: list[ClockChange]
-    schedules: list[DaySchedule]
-    """Schedules with a start on the day, by their first start."""
-
-
-class Outage(TypedDict):
-    """Part of `SimulationQuestion`."""
-
-    start: str | datetime
-    end: str | datetime
-
-
-class SimulationQuestion(TypedDict):
-    """Body of `schedules.simulate`."""
-
-    jobs: NotRequired[Sequence[str] | None]
-    """Ids of active CRON and INTERVAL jobs."""
-    endpoint: NotRequired[str | None]
-    name: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, str] | None]
-    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
-    cron: NotRequired[str | None]
-    """A rule of five fields instead of stored jobs."""
-    timezone: NotRequired[str | None]
-    """Of `cron`."""
-    every: NotRequired[str | int | timedelta | None]
-    """An interval instead of stored jobs."""
-    start: NotRequired[str | datetime | None]
-    """Now when absent; at a given start, earlier ticks count as started."""
-    length: NotRequired[str | int | timedelta]
-    """Up to 7d."""
-    takes: NotRequired[str | int | timedelta]
-    """Duration of an execution."""
-    outage: NotRequired[Outage | None]
-    """Of all schedulers, within the period."""
-    catch_up: NotRequired[Literal["all", "latest", "none"] | None]
-    """For all schedules."""
-    max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`."""
-    overlap: NotRequired[Literal["allow", "skip"] | None]
-    """For all schedules."""
-
-
-class SimulatedCounts(TypedDict):
-    """Part of `Simulation`."""
-
-    starts: int
-    made_up: int
-    """Caught up at the end of the outage."""
-    skipped_catch_up: int
-    skipped_overlap: int
-
-
-class SimulatedSchedule(TypedDict):
-    """Part of `Simulation`."""
-
-    job_id: str | None
-    """`null` for `cron` and `every`."""
-    name: str
-    starts: int
-    made_up: int
-    """Caught up at the end of the outage."""
-    skipped_catch_up: int
-    skipped_overlap: int
-
-
-class Hour(TypedDict):
-    """Part of `Simulation`."""
-
-    hour: str
-    starts: int
-
-
-class Collision(TypedDict):
-    """Part of `Simulation`."""
-
-    at: str
-    starts: int
-
-
-class LeftOut(TypedDict):
-    """Part of `Simulation`."""
-
-    job_id: str | None
-    """`null` for `cron` and `every`."""
-    name: str
-    reason: str
-
-
-class Simulation(TypedDict):
-    """Answer of `schedules.simulate`."""
-
-    start: str
-    end: str
-    total: SimulatedCounts
-    schedules: list[SimulatedSchedule]
-    hours: list[Hour]
-    collisions: list[Collision]
-    """The seconds with most starts; intervals below 10 s are not counted."""
-    left_out: list[LeftOut]
-    """Schedules that are not in the counts."""
-    is_complete: bool
-    """`false` if schedules are left out, or more than 500 match."""
 
 
 class Hit(TypedDict):

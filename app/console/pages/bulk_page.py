@@ -1,4 +1,4 @@
-"""Bulk operations: preview of a filter, its start, and the operations and redrives that run or ran."""
+"""Bulk operations: preview of a filter, its start, and the list of the operations that run or ran."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,13 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
+from app.console.pages import walks_page
 from app.console.pages.bulk_form import MAX_WANTED, check_typed, faults_of, loaded
 from app.console.pages.execution_query import filter_of_address, wanted_of
 from app.features.bulk_jobs.api import begin_in, preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
-from app.features.bulk_jobs.store import AFFECTS
+from app.features.bulk_jobs.store import AFFECTS, BULK_OPERATIONS, OF_SCHEDULES, BulkOperation
+from app.kernel.db.paging import PageRequest
 from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_cancellation import IfRunning
@@ -24,6 +26,14 @@ _VERBS = {
     BulkAction.CANCEL: "Cancel executions",
     BulkAction.RETRY: "Retry failed executions",
     BulkAction.RESCHEDULE: "Reschedule waiting executions",
+}
+_DONE = {
+    BulkAction.CANCEL: "cancelled",
+    BulkAction.RETRY: "retried",
+    BulkAction.RESCHEDULE: "rescheduled",
+    BulkAction.ARCHIVE: "archived",
+    BulkAction.PAUSE: "paused",
+    BulkAction.RESUME: "resumed",
 }
 _RUNNING = {"": "leave alone", IfRunning.REQUEST.value: "end after this attempt", IfRunning.ABORT.value: "abort"}
 _NOTHING: Values = {"count": 0, "is_complete": True, "sample": []}
@@ -78,6 +88,28 @@ def begin() -> Done:
     check_typed()
     begun = begin_in(services().database, loaded(NewBulkOperationSchema(), values), actor().name)
     return Done(f"The operation {begun.operation_id} has begun.", to("walks"))
+
+
+@walks_page.page.region("operations", live="walks", reads="GET /bulk-operations")
+def operations() -> Values:
+    found = BULK_OPERATIONS.page(services().database, PageRequest(walks_page.ROWS)).items
+    return {"rows": list(map(_operation_row, found))}
+
+
+walks_page.add_changes("/bulk-operations/<operation_id>", BULK_OPERATIONS)
+
+
+def _operation_row(each: BulkOperation) -> dict[str, Any]:
+    # An action that is newer than this page has its own name.
+    verb = _DONE.get(each.action, each.action.value)
+    return walks_page.walk_row(each, each.operation_id, each.changed, verb, _listed_on(each.action))
+
+
+def _listed_on(verb: BulkAction) -> str:
+    """Return the page that lists what an action changes."""
+    if verb in OF_SCHEDULES:
+        return "jobs"
+    return "letters" if verb is BulkAction.ARCHIVE else "executions"
 
 
 def _fitting(verb: BulkAction, given: Mapping[str, str], if_running: str) -> list[str]:

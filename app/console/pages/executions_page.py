@@ -21,7 +21,7 @@ from app.queue.reading.execution_list import page_of_executions
 from app.queue.reading.several_explanations import explain_several
 from app.queue.reading.waiting_reasons import Explanation
 from app.web.services import services
-from schema.states import CANCELLABLE, BulkAction, ExecutionStatus
+from schema.states import CANCELLABLE, ExecutionStatus
 
 ROWS = 50
 MANY_NEWER = 100
@@ -72,7 +72,6 @@ def list_() -> Values:
         "columns": columns(),
         "reason_of": reason_of,
         "exports": exports("executions", found.given),
-        "bulk": {action: to("bulk", action=action, **found.given) for action in BulkAction if action != "archive"},
     }
 
 

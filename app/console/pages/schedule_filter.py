@@ -8,12 +8,12 @@ from app.console.http.forms import Fields, query, refuse
 from app.console.http.page_rendering import now
 from app.console.http.viewer_zone import zone_name
 from app.console.views.text_by_name import TextByName
-from app.features.simulate.day_schemas import FIRST_DAY, LAST_DAY
 from app.kernel.formats import marshmallow_faults
 from app.queue.jobs.job_list import JobFilter
 from app.schedule.day import Day
 from app.schedule.zones import fault_of, time_zone
 from app.web.jobs.labels import LabelSelector
+from app.web.jobs.schedule_day_schemas import FIRST_DAY, LAST_DAY
 
 FILTERS = ("endpoint", "name", "labels")
 

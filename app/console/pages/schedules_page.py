@@ -11,11 +11,11 @@ from app.console.pages.schedule_filter import given_filter, schedule_filter, sho
 from app.console.views.day_strip import BAR_HEIGHT, Strip, bars_of, hours_of, strip_of
 from app.console.views.reach import reach_of_job
 from app.console.views.schedule_words import overdue_by, rule_of, words_of
-from app.features.simulate.schedule_day import DaySchedule, ScheduleDay, day_of
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.active_schedules import ActiveSchedule, active_schedules
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.open_executions import OpenExecutions, open_executions
+from app.queue.jobs.schedule_day import DaySchedule, ScheduleDay, day_of
 from app.schedule.zones import names
 from app.web.services import services
 from schema.states import JobStatus
@@ -56,8 +56,6 @@ def show() -> Values:
         "earlier": here(date=str(day.local - timedelta(days=1))),
         "later": here(date=str(day.local + timedelta(days=1))),
         "today": here(date=""),
-        "what_if": to("what_if", **given_filter()),
-        "bulk": {verb: to("schedules_bulk", action=verb, **given_filter()) for verb in ("pause", "resume")},
     }
 
 

@@ -13,13 +13,13 @@ from app.console.http.forms import form, query, refuse
 from app.console.http.page_rendering import now, to
 from app.console.pages.schedule_filter import given_filter, schedule_filter, shown_day, zoned
 from app.console.views.schedule_words import rule_of
-from app.features.simulate.schedule_day import DaySchedule, day_of
 from app.kernel.errors import JobNotUpdatableError, TaskExecutorError
 from app.queue.jobs.active_schedules import active_schedules
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_update import update_job
 from app.queue.jobs.open_executions import open_executions
+from app.queue.jobs.schedule_day import DaySchedule, day_of
 from app.schedule.cron import Schedule
 from app.schedule.preview import NextRun, runs
 from app.schedule.spread import ProposedMove, offsets, proposed, shifted

@@ -1,44 +1,25 @@
-"""/schedules: forecasts of the starts of repeating jobs."""
+"""/schedules/simulate: forecasts of the starts of repeating jobs."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.features.simulate.day_schemas import DayQuery, ScheduleDaySchema
 from app.features.simulate.forecast import Forecast, Subject, forecast, stored_subject, subject_of
-from app.features.simulate.schedule_day import MAX_BUSIEST, BusyMinute, ChangedClock, DaySchedule, ScheduleDay, day_of
 from app.features.simulate.simulation import SimulatedPeriod
 from app.features.simulate.simulation_schemas import MAX_SIMULATED, SimulationQuestionSchema, SimulationSchema
-from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import Detail, InvalidCronError
 from app.kernel.formats import pointer
 from app.queue.jobs.active_schedules import ScheduleBounds, active_schedules
 from app.queue.jobs.job_list import JobFilter
 from app.queue.jobs.job_queries import find_jobs
-from app.schedule.day import Day, runs_of
 from app.schedule.timetable import Timetable
-from app.schedule.zones import time_zone
 from app.web.http.body import invalid
-from app.web.openapi.resource import Resource
+from app.web.jobs import schedules_api
 from app.web.services import services
 
 MAX_SECONDS = 2.0
 
-# Nothing is stored, so the scope `read` is enough.
-resource = Resource("schedules", "Forecasts of the starts of repeating jobs.", write_scope=Scope.READ)
-
-
-@resource.route("GET", "/schedules/day", query=DayQuery, returns=ScheduleDaySchema)
-def day(query: dict[str, Any]) -> dict[str, Any]:
-    """Show the starts of all active schedules on one day, minute by minute.
-
-    Computed from the timetables as they are now: starts before the creation of a job's present version are left out.
-    At most 5,000 schedules are counted.
-    """
-    limit, zone = query.pop("limit"), query.pop("zone")
-    local = query.pop("date", None) or datetime.now(time_zone(zone)).date()
-    schedules, is_complete = active_schedules(services().database, JobFilter(**query))
-    return _shape_day(day_of(schedules, Day.of(local, zone), is_complete=is_complete), limit)
+resource = schedules_api.resource
 
 
 @resource.route(
@@ -106,55 +87,6 @@ def _stored(database: Database, job_ids: list[str]) -> list[Subject]:
     if faults:
         raise invalid(faults)
     return [subject for subject in subjects if subject is not None]
-
-
-def _shape_day(found: ScheduleDay, limit: int) -> dict[str, Any]:
-    listed = sorted((each for each in found.schedules if each.starts.minutes), key=lambda each: each.starts.first or 0)
-    return {
-        "date": found.day.local,
-        "zone": found.day.timezone,
-        "start": found.day.at(0),
-        "end": found.day.at(found.day.minutes),
-        "counted": len(found.schedules),
-        "starts": found.starts,
-        "is_complete": found.is_complete,
-        "by_minute": found.by_minute,
-        "busiest": list(map(_shape_busy, found.busiest())),
-        "clock_changes": list(map(_shape_change, found.clock_changes())),
-        "schedules": [_shape_starts(found.day, each) for each in listed[:limit]],
-    }
-
-
-def _shape_starts(day: Day, each: DaySchedule) -> dict[str, Any]:
-    first, last = each.starts.first, each.starts.last
-    return _named(each) | {
-        "starts": each.starts.starts,
-        "first_at": None if first is None else day.at(first),
-        "last_at": None if last is None else day.at(last),
-        "runs": runs_of(each.starts.minutes),
-        "is_estimate": each.schedule.timetable.fixed_delay,
-    }
-
-
-def _shape_busy(found: BusyMinute) -> dict[str, Any]:
-    shown = found.schedules[:MAX_BUSIEST]
-    more = len(found.schedules) - len(shown)
-    return {"at": found.at, "starts": found.starts, "schedules": list(map(_named, shown)), "more": more}
-
-
-def _shape_change(found: ChangedClock) -> dict[str, Any]:
-    change, effects = found
-    return {
-        "at": change.at,
-        "zone": change.timezone,
-        "note": change.note,
-        **{name: effects[name] for name in ("once", "skipped", "twice")},
-    }
-
-
-def _named(each: DaySchedule) -> dict[str, Any]:
-    schedule = each.schedule
-    return {"job_id": schedule.job_id, "name": schedule.name, "endpoint": schedule.endpoint}
 
 
 def _shape_simulation(found: Forecast, *, is_complete: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from datetime import date
 
 from marshmallow import Schema, fields, validate
 
-from app.features.simulate.schedule_day import MAX_BUSIEST
+from app.queue.jobs.schedule_day import MAX_BUSIEST
 from app.web.http.request_fields import Body, Count, Instant, Zone
 from app.web.jobs.labels import LabelSelector
 from schema.job_bounds import MAX_JOB_NAME, MAX_NAME

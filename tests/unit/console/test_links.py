@@ -1,0 +1,33 @@
+"""Links of templates and pages: each names a page that exists, and an operation that the API has."""
+
+import re
+from pathlib import Path
+
+from app.console.pages import PAGES
+from app.web.registration import resources
+
+FOLDER = Path(__file__).parents[3] / "app" / "console"
+TEMPLATES = sorted(FOLDER.rglob("*.html"))
+MODULES = sorted(FOLDER.rglob("*.py"))
+PAGE = re.compile(r"""\bto\(\s*["'](\w+)["']""")
+OPERATION = re.compile(r'"((?:GET|POST|PUT|PATCH|DELETE) /[^" ]*)"(?! ~)')  # the start of the process checks modules
+OF_THE_CONSOLE = {"sign_in", "sign_out"}
+
+
+def named(pattern: re.Pattern[str], files: list[Path]) -> set[tuple[str, str]]:
+    """Return what matches in files of the console, with the file."""
+    return {(path.relative_to(FOLDER).as_posix(), name) for path in files for name in pattern.findall(path.read_text())}
+
+
+def test_links_lead_to_pages_that_exist() -> None:
+    pages = {page.name for page in PAGES} | OF_THE_CONSOLE
+    assert sorted(place for place in named(PAGE, [*TEMPLATES, *MODULES]) if place[1] not in pages) == []
+
+
+def test_forms_and_conditions_name_operations_that_exist() -> None:
+    known = {
+        f"{operation.method} {operation.path}"
+        for resource in resources()
+        for operation, _ in resource.operations.values()
+    }
+    assert sorted(place for place in named(OPERATION, TEMPLATES) if place[1] not in known) == []
