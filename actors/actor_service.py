@@ -1,14 +1,16 @@
 """Service for processes with actors: the parts of a worker process that its server needs. Few workers load it."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.peer import AllowedPeers
 from actors.dispatch.actor_link.server import ActorService
-from app.catalog.endpoints.actor_endpoints import register
-from app.kernel.access.api_keys import Scope
-from app.kernel.access.key_ring import KeyRing
+from app.catalog.endpoints.actor_endpoints import RegisteredActors, register
+from app.kernel.access.api_keys import WORK_PREFIX, Scope
+from app.kernel.access.key_ring import Key, KeyRing
 from app.kernel.config import SettingError, Settings
 from app.kernel.db import Database
 from app.kernel.errors import ForbiddenError
@@ -26,7 +28,7 @@ def actor_service(settings: Settings, process: WorkerProcess) -> ActorService:
         directory=Path(settings.actors_listen),
         worker_id=process.worker_id,
         processes=process.listen_to_actors(),
-        register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
+        register=partial(_register, process.database, ActorSchedules(process.database, placing)),
         record=partial(actor_processes.write, process.database, process.worker_id),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
         allowed=AllowedPeers.of(settings.actors_allow),
@@ -42,13 +44,22 @@ def _tls_listener(settings: Settings, database: Database) -> TlsListener | None:
         raise SettingError("TE_ACTORS_TLS_ADDR needs TE_ACTORS_TLS_CERT and TE_ACTORS_TLS_KEY, files in PEM format")
     host, _, port = settings.actors_tls_addr.rpartition(":")
     context = certificate(Path(settings.actors_tls_cert), Path(settings.actors_tls_key))
-    return TlsListener(host.strip("[]"), int(port), context, partial(_key_id, KeyRing(database)))
+    return TlsListener(host.strip("[]"), int(port), context, partial(working_key, KeyRing(database)))
 
 
-def _key_id(ring: KeyRing, presented: str) -> str:
-    """Return the id of a key that may run actors; raises UnauthorizedError, ForbiddenError or UnavailableError."""
+def _register(
+    database: Database, schedules: ActorSchedules, actors: Sequence[Mapping[str, Any]], key: Key | None
+) -> RegisteredActors:
+    return register(database, actors, schedules, key)
+
+
+def working_key(ring: KeyRing, presented: str) -> Key:
+    """Return a key that may run actors of some queue at least; raises TaskExecutorError."""
     # As in a flood of bad keys: a key without a row costs no look-up of its own.
     key = ring.verify(presented, lambda: True)
-    if not key.allows(Scope.ACTORS_WORK):
-        raise ForbiddenError(f"The API key {key.name!r} lacks the scope {Scope.ACTORS_WORK.value!r}.")
-    return key.key_id
+    if not key.allows(Scope.ACTORS_WORK) and not key.queue_patterns:
+        raise ForbiddenError(
+            f"The API key {key.name!r} lacks the scope {Scope.ACTORS_WORK.value!r} or '{WORK_PREFIX}QUEUE': give the "
+            "broker a `key` with it."
+        )
+    return key

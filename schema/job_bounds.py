@@ -25,6 +25,7 @@ MAX_NUMBER = sys.float_info.max
 # The patterns mean the same to PostgreSQL. Python has to use `fullmatch`: its `$` also matches before a last line feed.
 QUEUE_NAME = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
 NAME_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")  # of names of endpoints: `*` for any characters, `?` for one
+ACTOR_QUEUE_PATTERN = re.compile(r"^[A-Za-z0-9._*?-]{1,128}$")  # of queues of Dramatiq
 
 # Labels have the alphabet and the lengths of Kubernetes.
 MAX_LABELS = 32

@@ -118,7 +118,7 @@ class TaskExecutorBroker(Broker):
         else:
             is_joined = self._joining is None or self._transaction.get() is not None
             with nullcontext() if is_joined or self._joining is None else self._joining():
-                self._send(self._job(message, wait))
+                self._send(self._job(message, wait), message.actor_name)
         self.emit_after("enqueue", message, delay)
         return message
 
@@ -243,7 +243,7 @@ class TaskExecutorBroker(Broker):
         priority = priority_of(own, sent or 0) if own or sent else None
         return Job(endpoint_name(message.actor_name), input_of(message), message.message_id, delay_ms, priority)
 
-    def _send(self, job: Job) -> None:
+    def _send(self, job: Job, actor_name: str) -> None:
         """Send a job; an actor that the service does not know yet is registered, if a worker listens."""
         execute = self._transaction.get()
         if execute is not None:
@@ -258,6 +258,8 @@ class TaskExecutorBroker(Broker):
             except BrokerConnectionError:
                 message = f"{error}: start a process with the actor first, or a worker that listens on this host"
                 raise UnknownActorError(message) from error
+            if reason := self._links.refused.get(actor_name):
+                raise UnknownActorError(f"{error}; the worker does not register it: {reason}") from error
             self.sender.send(job)
 
     def _register_before_a_transaction_fails(self, job: Job) -> None:

@@ -51,6 +51,7 @@ class Links:
         self.threads = 1
         self.prefetch = 0  # as a user has set it; 0: by the number of threads
         self.endpoints: dict[str, str] = {}
+        self.refused: dict[str, str] = {}  # reasons by actor
         self.generation = 0
         self._actors = actors
         self._connection: WorkerConnection | None = None
@@ -220,7 +221,8 @@ class Links:
                 self._take(frame)
             case "WELCOME":
                 self.endpoints = dict(frame["endpoints"])
-                for actor, reason in frame["refused"].items():
+                self.refused = dict(frame["refused"])
+                for actor, reason in self.refused.items():
                     log.error("actor %s cannot run: %s", actor, reason)
                 self._pause_seconds = MIN_PAUSE_SECONDS
                 self._welcome.arrive()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -40,7 +40,7 @@ class ActorDispatcher(Dispatcher):
             reason = "this worker listens to no processes with actors: set TE_ACTORS_LISTEN"
             raise NotSentError(reason, NO_WORKER_DEFERRAL_MS, is_noted=False)
         endpoint = endpoint_name(spec["actor"])
-        session = await self._session_for(endpoint, identity)
+        session = await self._session_for(endpoint, spec["queue"], identity)
         # The present queue of the actor: the process consumes no other, and the job may have an earlier version.
         queue = session.places.endpoints[endpoint]
         hand = Hand(session, HandKey(identity.execution_id, identity.attempt), queue)
@@ -57,13 +57,13 @@ class ActorDispatcher(Dispatcher):
             processes.assigned[endpoint] -= 1
             self._server.freed.set()
 
-    async def _session_for(self, endpoint: str, identity: Identity) -> Session:
+    async def _session_for(self, endpoint: str, queue: str, identity: Identity) -> Session:
         """Return a process with a free place, waiting for one if necessary."""
         server = self._server
         assert server is not None  # noqa: S101 - the caller has checked it
         until = time.monotonic() + PATIENCE_SECONDS
         has_waited = False
-        while (session := _freest(server.sessions.values(), endpoint)) is None:
+        while (session := freest(server.sessions.values(), endpoint, queue)) is None:
             left = until - time.monotonic()
             if left <= 0 or server.is_draining:
                 raise NotSentError("no process with its actor was free", round(MIN_DEFERRAL_MS), is_noted=False)
@@ -107,7 +107,9 @@ class ActorDispatcher(Dispatcher):
         kind = frame["kind"]
         if kind == FrameKind.BACK:
             raise NotSentError("its process gave it back", is_noted=False)
-        identity.permission.conclude_with(following_jobs(frame), partial(self._reports.add, hand))
+        identity.permission.conclude_with(
+            following_jobs(frame, hand.session.may_start), partial(self._reports.add, hand)
+        )
         match kind:
             case FrameKind.AGAIN:
                 raise again_error(frame)
@@ -129,9 +131,13 @@ class ActorDispatcher(Dispatcher):
             await self._server.close()
 
 
-def _freest(sessions: Any, endpoint: str) -> Session | None:
-    """Return the connected process with the most free places; None if all are full."""
+def freest(sessions: Iterable[Session], endpoint: str, queue: str) -> Session | None:
+    """Return the connected process with the most free places; None if all are full.
+
+    The queue is of the message: the actor may have had another queue when the process registered it with its key.
+    """
     open_ = [each for each in sessions if each.transport is not None and each.places.free(endpoint)]
+    open_ = [each for each in open_ if each.peer.may_work(queue)]
     return max(open_, key=lambda each: each.places.free(endpoint), default=None)
 
 

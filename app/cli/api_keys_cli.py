@@ -23,8 +23,8 @@ def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> 
         return [scope_of(name) for name in dict.fromkeys(names)]
     except ValueError:
         raise click.BadParameter(
-            f"use one or more of {', '.join(Scope)}, or jobs:write:PATTERN of endpoints such as jobs:write:mail-*, "
-            "separated by commas"
+            f"use one or more of {', '.join(Scope)}, jobs:write:PATTERN of endpoints such as jobs:write:mail-*, or "
+            "actors:work:PATTERN of Dramatiq queues such as actors:work:mail-*, separated by commas"
         ) from None
 
 
@@ -48,7 +48,7 @@ def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | No
     "--scopes",
     required=True,
     callback=_scopes,
-    help="one or more of actors:work, admin, jobs:send, jobs:write, jobs:write:PATTERN, read",
+    help="one or more of actors:work, actors:work:PATTERN, admin, jobs:send, jobs:write, jobs:write:PATTERN, read",
 )
 @click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
 @json_option

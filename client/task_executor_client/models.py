@@ -1884,6 +1884,19 @@ class Offer(TypedDict):
     connected_at: str
 
 
+class Refusal(TypedDict):
+    """Part of `Actor`."""
+
+    worker_id: str
+    """The worker that it is connected to."""
+    session_id: str
+    """Of the process, new at each start."""
+    host: str
+    pid: int | None
+    reason: str
+    """Such as a queue that is closed to its API key."""
+
+
 class Actor(TypedDict):
     """Answer of `actors.get`; part of `ActorPage`."""
 
@@ -1903,6 +1916,8 @@ class Actor(TypedDict):
     """Processes that offer it now."""
     processes: list[Offer]
     """The newest 20 of a list, the newest 200 of one actor."""
+    refusals: list[Refusal]
+    """Connected processes that have it, but may not run it, bounded like `processes`."""
     last_seen_at: str | None
     """`null` if no process has offered it for a day; now while a process offers it."""
 

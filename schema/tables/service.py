@@ -46,6 +46,8 @@ actor_processes = table(
     count("threads", required=True),
     # Names of the endpoints of its actors.
     json("endpoints", required=True),
+    # Reasons by the endpoint of each actor that it has, but may not run.
+    json("refused", default="{}"),
     instant("connected_at", default_now=True),
     instant("left_at"),
 )

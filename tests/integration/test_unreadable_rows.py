@@ -76,6 +76,7 @@ BAD = {
     ("execution_ends", "effects_left", "end_id = 'bad'"): NOT_AN_OBJECT,
     ("workers", "queues", "worker_id = 'bad'"): ["5"],
     ("actor_processes", "endpoints", "session_id = 'bad'"): ["5", "{}"],
+    ("actor_processes", "refused", "session_id = 'bad'"): ["5", '["act"]', '{"act": 5}'],
     ("worker_commands", "command", "worker_id = 'bad'"): ["dance"],
     ("api_keys", "scopes", "key_id = 'bad'"): ["5", '["dance"]'],
     ("audit_log", "action", "resource = 'bad'"): ["dance"],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from actors.dispatch.actor_link.frames import FrameError, FrameKind, encode, first_frame
 from actors.dispatch.actor_link.peer import Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection
+from app.kernel.access.key_ring import Key
 from app.kernel.config import SettingError
 from app.kernel.errors import TaskExecutorError, UnavailableError
 
@@ -32,7 +33,7 @@ _PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TI
 
 @dataclass(frozen=True, slots=True)
 class TlsListener:
-    """Address, certificate, and the check of keys, which blocks and raises TaskExecutorError; it returns the key's id.
+    """Address, certificate, and the check of keys, which blocks and raises TaskExecutorError.
 
     All processes of one `dramatiq` command listen at the same address.
     """
@@ -40,7 +41,7 @@ class TlsListener:
     host: str
     port: int
     context: ssl.SSLContext
-    verify: Callable[[str], str]
+    verify: Callable[[str], Key]
     key_seconds: float = KEY_SECONDS
     recheck_seconds: float = RECHECK_SECONDS
     most_without_key: int = MAX_WITHOUT_KEY
@@ -98,10 +99,10 @@ class KeyGate(asyncio.Protocol):
         self._port.left(self)
         self._timer.cancel()
 
-    async def _admit(self, key: str) -> None:
+    async def _admit(self, presented: str) -> None:
         """Hand the connection over if the key may work actors, and close it once the key may not."""
         try:
-            key_id = await asyncio.to_thread(self._tls.verify, key)
+            key = await asyncio.to_thread(self._tls.verify, presented)
         except UnavailableError as error:  # no answer is no refusal, after which a process waits longer
             log.warning("cannot check the API key of a process with actors: %s", error.message)
             self._transport.close()
@@ -112,20 +113,20 @@ class KeyGate(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._port.left(self)
-        connection = ProcessConnection(self._server, Peer(None, None, None, key_id))
+        connection = ProcessConnection(self._server, Peer(None, None, None, key))
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
         connection.data_received(self._buffer)
         self._transport.resume_reading()
-        await self._recheck(key)
+        await self._recheck(presented)
 
-    async def _recheck(self, key: str) -> None:
+    async def _recheck(self, presented: str) -> None:
         while True:
             await asyncio.sleep(self._tls.recheck_seconds)
             if self._transport.is_closing():
                 return
             try:
-                await asyncio.to_thread(self._tls.verify, key)
+                await asyncio.to_thread(self._tls.verify, presented)
             except UnavailableError:  # no answer is no refusal
                 continue
             except TaskExecutorError as error:

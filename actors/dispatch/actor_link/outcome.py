@@ -1,11 +1,12 @@
 """Outcomes that processes report, as results, errors and jobs; a frame may hold anything."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
 from app.catalog.specs.actor import ErrorCategory
+from app.kernel.access.api_keys import CREATE_PREFIX
 from app.kernel.formats import is_deeper, is_unstorable, storable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.job_bounds import (
@@ -54,8 +55,8 @@ def failed_error(frame: Mapping[str, Any]) -> DeliveryError:
     return _error(frame.get("error"), permanent=True, again_ms=None)
 
 
-def following_jobs(frame: Mapping[str, Any]) -> tuple[FollowingJob, ...]:
-    """Return the jobs that the process enqueued after the actor; raises DeliveryError for a malformed job."""
+def following_jobs(frame: Mapping[str, Any], may_start: Callable[[str], bool]) -> tuple[FollowingJob, ...]:
+    """Return the jobs that the process enqueued after the actor; raises DeliveryError for a bad or forbidden job."""
     then = frame.get("then")
     if not then:
         return ()
@@ -64,7 +65,15 @@ def following_jobs(frame: Mapping[str, Any]) -> tuple[FollowingJob, ...]:
     if (size := _size_of(then, "THEN_REFUSED", "a following job")) > MAX_FOLLOWING_BYTES:
         message = f"the following jobs have {size} bytes; at most {MAX_FOLLOWING_BYTES} are written with an outcome"
         raise DeliveryError("THEN_REFUSED", message, permanent=True)
-    return tuple(_following(each) for each in then)
+    jobs = tuple(_following(each) for each in then)
+    if (closed := next((each.endpoint for each in jobs if not may_start(each.endpoint)), None)) is not None:
+        raise DeliveryError(
+            "THEN_REFUSED",
+            f"a following job of {closed!r} was refused: the process has no actor of it in the queues of its API key; "
+            f"add the scope '{CREATE_PREFIX}{closed}' to the key",
+            permanent=True,
+        )
+    return jobs
 
 
 def _following(job: Any) -> FollowingJob:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from app.kernel.access.key_ring import Key
 from app.kernel.config import SettingError
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
@@ -19,17 +20,25 @@ ROOT = 0
 class Peer:
     """Credentials of a process when it connected; None where the system does not report them.
 
-    A connection from another machine has the id of its API key only.
+    A connection from another machine has its API key only.
     """
 
     pid: int | None
     uid: int | None
     gid: int | None
-    key_id: str | None = None
+    key: Key | None = None
+
+    @property
+    def key_id(self) -> str | None:
+        return None if self.key is None else self.key.key_id
 
     def is_owner_like(self, other: "Peer") -> bool:
         """Return whether another peer has the same user, or the same key."""
         return (self.uid, self.key_id) == (other.uid, other.key_id)
+
+    def may_work(self, queue: str) -> bool:
+        """Return whether it may run the actors of a Dramatiq queue; a user of this host may run all."""
+        return self.key is None or self.key.may_work(queue)
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:

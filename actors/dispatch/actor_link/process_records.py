@@ -60,5 +60,6 @@ def _record_of(session: Session) -> ActorProcess:
         pid=shown if is_number else session.peer.pid,
         threads=min(session.threads, MAX_NUMBER),
         endpoints=session.offered,
+        refused={storable(endpoint): storable(reason) for endpoint, reason in session.refused.items()},
         is_connected=not session.is_forgotten,
     )

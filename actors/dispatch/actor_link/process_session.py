@@ -11,6 +11,9 @@ from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.pace import PER_THREAD, Pace
 from actors.dispatch.actor_link.peer import Peer
+from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.catalog.specs.actor import endpoint_name
+from app.kernel.access.api_keys import Scope
 from brokers.sharing.actor_places import ActorPlaces
 
 RETURN_SECONDS = 5.0  # for a process with a broken connection to connect again
@@ -29,6 +32,8 @@ class Session:
         self.shown_pid = hello.get("pid")
         self.places = ActorPlaces()
         self.actors: tuple[Mapping[str, Any], ...] = ()
+        self.refused: dict[str, str] = {}
+        """Reasons by the endpoint of each actor that the process has, but may not run."""
         self.hands: dict[HandKey, Hand] = {}
         self.transport: asyncio.Transport | None = None
         self.returned = asyncio.Event()
@@ -48,10 +53,21 @@ class Session:
         self.actors = tuple(each for each in actors if isinstance(each, dict)) if isinstance(actors, list) else ()
         self._count_places()
 
-    def serve(self, endpoints: Mapping[str, str]) -> None:
+    def serve(self, found: RegisteredActors) -> None:
         """Set the endpoints of the registered actors."""
         queues = {str(each.get("name")): str(each.get("queue") or "default") for each in self.actors}
-        self.places.endpoints = {endpoint: queues[actor] for actor, endpoint in endpoints.items() if actor in queues}
+        self.refused = {endpoint_name(actor): reason for actor, reason in found.refused.items()}
+        self.places.endpoints = {
+            endpoint: queues[actor]
+            for actor, endpoint in found.endpoints.items()
+            if actor in queues and actor not in found.refused
+        }
+
+    def may_start(self, endpoint: str) -> bool:
+        """Return whether an outcome of the process may start jobs of an endpoint, which belongs to some actor."""
+        key = self.peer.key
+        is_open = key is None or key.allows(Scope.ACTORS_WORK) or key.may_create(endpoint)
+        return is_open or endpoint in self.places.endpoints
 
     def set_room(self, frame: Mapping[str, Any]) -> bool:
         """Apply a ROOM: the process holds at most `places` messages of a queue; return whether `offered` changed."""

@@ -19,6 +19,7 @@ from actors.dispatch.actor_link.process_records import ProcessRecords
 from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.tls_port import TlsPort
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Call
 from app.kernel.processes.actor_processes import ActorProcess
@@ -39,8 +40,8 @@ class ActorService:
     directory: Path
     worker_id: str
     processes: ActorProcesses
-    register: Callable[[Sequence[Mapping[str, Any]]], RegisteredActors]
-    """Registers actors as endpoints; raises UnavailableError."""
+    register: Callable[[Sequence[Mapping[str, Any]], Key | None], RegisteredActors]
+    """Registers actors as endpoints, for a process with a key or a user of this host; raises UnavailableError."""
     record: Callable[[ActorProcess], None]
     """Writes the state of a process; raises UnavailableError."""
     wake: Call
@@ -160,7 +161,7 @@ class ActorServer:
         while True:
             session.registers_again = False
             try:
-                found = await asyncio.to_thread(self.service.register, session.actors)
+                found = await asyncio.to_thread(self.service.register, session.actors, session.peer.key)
             except UnavailableError as error:
                 log.warning("cannot register the actors of process %s: %s; retrying", session.shown_pid, error.message)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -170,7 +171,7 @@ class ActorServer:
 
     def _welcome(self, session: Session, found: RegisteredActors) -> None:
         service = self.service
-        session.serve(found.endpoints)
+        session.serve(found)
         service.processes.add(session.places)
         self.records.note(session)
         for actor, reason in found.refused.items():

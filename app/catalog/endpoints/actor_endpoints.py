@@ -13,11 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
 from app.catalog.specs.actor import endpoint_name
+from app.kernel.access.api_keys import WORK_PREFIX, Scope
+from app.kernel.access.key_ring import Key
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.retries import is_rows_fault, is_statements_fault
-from app.kernel.errors import ConflictError, TaskExecutorError, UnavailableError
+from app.kernel.errors import ConflictError, ForbiddenError, TaskExecutorError, UnavailableError
 from app.kernel.sql import statement
 from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
 from schema.job_bounds import MAX_PRIORITY
@@ -60,11 +62,14 @@ class Schedules(Protocol):
 
 
 def register(
-    database: Database, actors: Sequence[Mapping[str, Any]], schedules: Schedules | None = None
+    database: Database,
+    actors: Sequence[Mapping[str, Any]],
+    schedules: Schedules | None = None,
+    key: Key | None = None,
 ) -> RegisteredActors:
     """Register actors, each with its `name`, `queue`, and `options` of Dramatiq; one refused actor stops no other.
 
-    Raises UnavailableError.
+    A process with a key registers no actor of a queue that the key may not work. Raises UnavailableError.
     """
     found = RegisteredActors()
     names = {str(each.get("name")): endpoint_name(str(each.get("name"))) for each in actors}
@@ -72,7 +77,7 @@ def register(
     for each in actors:
         actor = str(each.get("name"))
         try:
-            _register(database, names[actor], each, known.get(names[actor]), schedules)
+            _register(database, names[actor], each, known.get(names[actor]), schedules=schedules, key=key)
         except UnavailableError:
             raise
         except TaskExecutorError as error:
@@ -99,28 +104,47 @@ def _is_number(value: object) -> bool:
 
 
 def _register(
-    database: Database, name: str, given: Mapping[str, Any], known: Row[Any] | None, schedules: Schedules | None
+    database: Database,
+    name: str,
+    given: Mapping[str, Any],
+    known: Row[Any] | None,
+    *,
+    schedules: Schedules | None,
+    key: Key | None,
 ) -> None:
     actor, options = str(given.get("name")), given.get("options")
     options = options if isinstance(options, dict) else {}
     spec = spec_of(actor, str(given.get("queue") or "default"), options)
+    _check_queue(spec, key)
     if known is None:
-        _create(database, name, spec, options)
+        _create(database, name, spec, options, key)
     else:
         before = known.spec if isinstance(known.spec, dict) else {}
-        _check_is_actor(name, actor, known.endpoint_type, before)
+        _check_is_actor(name, actor, known.endpoint_type, before, key)
         if schedules is not None and (old := _schedule_of(before)) is not None and old != _schedule_of(spec):
             schedules.end(name, *old)
         if _with_fields_of_requests(before, spec) != before:
-            _replace(database, name, spec)
+            _replace(database, name, spec, key)
     if schedules is not None and (schedule := _schedule_of(spec)) is not None:
         schedules.keep(name, *schedule)
 
 
-def _check_is_actor(name: str, actor: str, endpoint_type: str, spec: Mapping[str, Any]) -> None:
+def _check_is_actor(name: str, actor: str, endpoint_type: str, spec: Mapping[str, Any], key: Key | None) -> None:
     if endpoint_type != EndpointType.ACTOR or spec.get("actor") != actor:
         raise ConflictError(
             f"The endpoint {name!r} exists and is not the actor {actor!r}. Give the actor another `actor_name`."
+        )
+    _check_queue(spec, key)  # of another process, maybe with another key
+
+
+def _check_queue(spec: Mapping[str, Any], key: Key | None) -> None:
+    """Raise ForbiddenError if the queue of an actor, as it is stored or told, is closed to a key."""
+    queue = str(spec.get("queue") or "default")
+    if key is not None and not key.may_work(queue):
+        raise ForbiddenError(
+            f"The actor {spec.get('actor')!r} is of the queue {queue!r}, but the API key {key.name!r} has the scopes "
+            f"{', '.join(f'{WORK_PREFIX}{each}' for each in key.queue_patterns)} only. Use a key with the scope "
+            f"'{WORK_PREFIX}{queue}' or {Scope.ACTORS_WORK.value!r}, or give the actor another `queue_name`."
         )
 
 
@@ -129,7 +153,9 @@ def _schedule_of(spec: Mapping[str, Any]) -> tuple[str, str] | None:
     return None if cron is None else (str(cron), str(spec.get("timezone") or "UTC"))
 
 
-def _create(database: Database, name: str, spec: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def _create(
+    database: Database, name: str, spec: Mapping[str, Any], options: Mapping[str, Any], key: Key | None
+) -> None:
     definition = EndpointDefinition(
         type=EndpointType.ACTOR, payload_spec=None, config=None, spec=spec, retry_policy=_POLICY
     )
@@ -140,7 +166,7 @@ def _create(database: Database, name: str, spec: Mapping[str, Any], options: Map
         versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=MAX_TIMEOUT_MS)
     except ConflictError:  # another process has registered it concurrently, or a request has taken the name
         found = versions.get(database, name)
-        _check_is_actor(name, spec["actor"], found.type, found.spec)
+        _check_is_actor(name, spec["actor"], found.type, found.spec, key)
 
 
 def _with_fields_of_requests(before: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,9 +174,10 @@ def _with_fields_of_requests(before: Mapping[str, Any], spec: Mapping[str, Any])
     return {option: value for option, value in before.items() if option not in OPTIONS} | dict(spec)
 
 
-def _replace(database: Database, name: str, spec: Mapping[str, Any]) -> None:
+def _replace(database: Database, name: str, spec: Mapping[str, Any], key: Key | None) -> None:
     """Make a new version; everything that requests change stays, as it is now."""
     endpoint = versions.get(database, name)
+    _check_is_actor(name, spec["actor"], endpoint.type, endpoint.spec, key)
     definition = EndpointDefinition(
         type=EndpointType.ACTOR,
         payload_spec=endpoint.payload_spec,

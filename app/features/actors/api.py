@@ -15,6 +15,7 @@ from app.web.services import services
 resource = Resource("actors", "Actors of your own processes, and the processes that are connected to workers.")
 
 _SEEN = {"description": "`null` if no process has offered it for a day; now while a process offers it"}
+_REFUSALS = {"description": "connected processes that have it, but may not run it, bounded like `processes`"}
 _PROCESSES = {"description": f"the newest {MAX_LISTED} of a list, the newest {MAX_SHOWN} of one actor"}
 
 
@@ -27,6 +28,16 @@ class OfferSchema(Schema):
     pid = fields.Integer(required=True, allow_none=True, metadata={"example": 4711})
     threads = fields.Integer(required=True, metadata={"example": 8})
     connected_at = Instant(required=True)
+
+
+class RefusalSchema(Schema):
+    """A process that has an actor, but may not run it."""
+
+    worker_id = fields.String(required=True, metadata={"description": "the worker that it is connected to"})
+    session_id = fields.String(required=True, metadata={"description": "of the process, new at each start"})
+    host = fields.String(required=True, metadata={"example": "app-1"})
+    pid = fields.Integer(required=True, allow_none=True, metadata={"example": 4711})
+    reason = fields.String(required=True, metadata={"description": "such as a queue that is closed to its API key"})
 
 
 class ActorSchema(Schema):
@@ -44,6 +55,7 @@ class ActorSchema(Schema):
     registered_at = Instant(required=True)
     process_count = fields.Integer(required=True, metadata={"description": "processes that offer it now"})
     processes = fields.List(fields.Nested(OfferSchema), required=True, metadata=_PROCESSES)
+    refusals = fields.List(fields.Nested(RefusalSchema), required=True, metadata=_REFUSALS)
     last_seen_at = Instant(required=True, allow_none=True, metadata=_SEEN)
 
 

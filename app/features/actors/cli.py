@@ -51,8 +51,11 @@ def show(actor: str, as_json: bool) -> None:
     shown = ActorSchema().dump(found)
     if as_json:
         return print_json(shown)
-    del shown["processes"]
+    del shown["processes"], shown["refusals"]
     show_fields(shown)
     show_line("")
     rows = [(each.host, each.pid, each.threads, each.worker_id, each.connected_at) for each in found.processes]
-    return show_table(("HOST", "PID", "THREADS", "WORKER", "SINCE"), rows, right=["PID", "THREADS"])
+    show_table(("HOST", "PID", "THREADS", "WORKER", "SINCE"), rows, right=["PID", "THREADS"])
+    for each in found.refusals:
+        show_line(f"refused: process {each.pid} on {each.host} at {each.worker_id}: {each.reason}")
+    return None

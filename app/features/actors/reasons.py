@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.features.actors.store import IS_CONNECTED, offers
+from app.features.actors.store import IS_CONNECTED, offers, refusal
 from app.kernel.db.reads import Reads
 from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
@@ -15,12 +15,16 @@ OFFERED = statement(
     SELECT n.spec->>'actor' AS actor, EXISTS (
              SELECT 1 FROM actor_processes AS p JOIN workers AS w ON w.worker_id = p.worker_id
               WHERE {connected} AND NOT {draining} AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT))
-                AND {offered}) AS is_offered
+                AND {offered}) AS is_offered, (
+             SELECT {refusal} FROM actor_processes AS p JOIN workers AS w ON w.worker_id = p.worker_id
+              WHERE {connected} AND {refusal} IS NOT NULL
+              ORDER BY p.connected_at DESC, p.session_id LIMIT 1) AS refusal
       FROM endpoints AS n WHERE n.name = :endpoint
     """,
     connected=IS_CONNECTED,
     draining=IS_DRAINING,
     offered=offers("n.name"),
+    refusal=refusal("n.name"),
 )
 
 
@@ -42,4 +46,7 @@ class ActorReason(WaitingReason):
         details["actor"] = found.actor
         where = f"connected to a worker of the queue {facts.queue!r}"
         text = f"It is due, but no process {where} offers its actor {found.actor!r}; it starts once one does."
+        if found.refusal is not None:
+            details["refusal"] = found.refusal
+            text += f" A connected process has it, but may not run it: {found.refusal}"
         return Explanation(facts.status, "NO_PROCESS", text, facts.run_at, None, details)

@@ -26,6 +26,11 @@ def offers(endpoint: str) -> str:
     return f"p.endpoints @> jsonb_build_array(CAST({endpoint} AS TEXT))"
 
 
+def refusal(endpoint: str) -> str:
+    """Return the SQL of the reason why the process may not run the actor of an endpoint; NULL without one."""
+    return f"(p.refused ->> {endpoint})"
+
+
 _OFFERED = f"""EXISTS (SELECT 1 FROM actor_processes AS p JOIN workers AS w ON w.worker_id = p.worker_id
                    WHERE {IS_CONNECTED} AND {offers("e.name")}
                      AND (CAST(:worker AS TEXT) IS NULL OR p.worker_id = :worker))"""  # noqa: S608 - constants
@@ -62,6 +67,20 @@ OFFERS = statement(
     connected=IS_CONNECTED,
     offered=offers("n.name"),
 )
+REFUSALS = statement(
+    "actors.refusals",
+    """
+    SELECT n.name, f.worker_id, f.session_id, f.host, f.pid, f.reason
+      FROM unnest(CAST(:names AS TEXT[])) AS n (name)
+     CROSS JOIN LATERAL (
+       SELECT p.worker_id, p.session_id, p.host, p.pid, {reason} AS reason
+         FROM actor_processes AS p JOIN workers AS w ON w.worker_id = p.worker_id
+        WHERE {connected} AND {reason} IS NOT NULL AND (CAST(:worker AS TEXT) IS NULL OR p.worker_id = :worker)
+        ORDER BY p.connected_at DESC, p.session_id LIMIT :most) AS f
+    """,
+    connected=IS_CONNECTED,
+    reason=refusal("n.name"),
+)
 # A worker that died reports no process as left: its last heartbeat is the last sign of its processes.
 LAST_SEEN = statement(
     "actors.last_seen",
@@ -91,6 +110,17 @@ class Offer(RowValue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal(RowValue):
+    """A connected process that has an actor, but may not run it."""
+
+    worker_id: str
+    session_id: str
+    host: str
+    pid: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedActor:
     """An actor with its endpoint and options, and the newest of the processes that offer it now.
 
@@ -109,6 +139,7 @@ class ListedActor:
     registered_at: datetime
     process_count: int
     processes: Sequence[Offer]
+    refusals: Sequence[Refusal]
     last_seen_at: datetime | None
 
 
@@ -144,19 +175,24 @@ class _Offering:
 
     counts: dict[str, int]
     processes: dict[str, list[Offer]]
+    refusals: dict[str, list[Refusal]]
     seen: dict[str, datetime]
 
     @classmethod
     def read(cls, database: Database, rows: Sequence[Row[Any]], worker_id: str | None, most: int) -> "_Offering":
         names = [row.name for row in rows]
         counts, processes = dict[str, int](), defaultdict[str, list[Offer]](list)
+        refusals = defaultdict[str, list[Refusal]](list)
         if not names:
-            return cls(counts, processes, {})
-        for row in database.fetch(OFFERS, {"names": names, "worker": worker_id, "most": most}):
+            return cls(counts, processes, refusals, {})
+        wanted = {"names": names, "worker": worker_id, "most": most}
+        for row in database.fetch(OFFERS, wanted):
             counts[row.name] = row.offers
             processes[row.name].append(Offer.from_row(row))
+        for row in database.fetch(REFUSALS, wanted):
+            refusals[row.name].append(Refusal.from_row(row))
         seen = {row.name: row.last_seen_at for row in database.fetch(LAST_SEEN, {"names": names})}
-        return cls(counts, processes, seen)
+        return cls(counts, processes, refusals, seen)
 
     def of(self, row: Row[Any]) -> ListedActor:
         spec, name = _DEFAULTS | row.spec, row.name
@@ -173,5 +209,6 @@ class _Offering:
             registered_at=row.created_at,
             process_count=self.counts.get(name, 0),
             processes=self.processes.get(name, []),
+            refusals=self.refusals.get(name, []),
             last_seen_at=self.seen.get(name),
         )

@@ -19,7 +19,7 @@ from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.sql import statement
-from schema.job_bounds import NAME_PATTERN
+from schema.job_bounds import ACTOR_QUEUE_PATTERN, NAME_PATTERN
 
 CREATE = statement(
     "api_keys.create",
@@ -67,13 +67,16 @@ class Scope(StrEnum):
 
 CREATE_PREFIX = f"{Scope.JOBS_WRITE}:"
 """Prefix of a scope that only creates jobs of the endpoints with names that match the pattern behind the prefix."""
+WORK_PREFIX = f"{Scope.ACTORS_WORK}:"
+"""Prefix of a scope that only runs actors of the Dramatiq queues that match the pattern behind the prefix."""
+_PATTERNS = {CREATE_PREFIX: NAME_PATTERN, WORK_PREFIX: ACTOR_QUEUE_PATTERN}
 
 
 def scope_of(text: str) -> str:
     """Return a scope, which is a permission or a permission with a pattern; raises ValueError."""
-    pattern = text.removeprefix(CREATE_PREFIX)
-    if pattern != text and NAME_PATTERN.fullmatch(pattern):
-        return text
+    for prefix, pattern in _PATTERNS.items():
+        if text.startswith(prefix) and pattern.fullmatch(text.removeprefix(prefix)):
+            return text
     return Scope(text)
 
 

@@ -5,7 +5,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from app.kernel.access.api_keys import CREATE_PREFIX, Scope, hash_of, is_valid
+from app.kernel.access.api_keys import CREATE_PREFIX, WORK_PREFIX, Scope, hash_of, is_valid
 from app.kernel.access.look_up_cache import LookUpCache
 from app.kernel.access.stored_texts import StoredTexts
 from app.kernel.db import Database
@@ -55,11 +55,23 @@ class Key:
     @property
     def endpoint_patterns(self) -> list[str]:
         """Return the patterns of the endpoints for which the key may only create jobs."""
-        return sorted(each.removeprefix(CREATE_PREFIX) for each in self.scopes if each.startswith(CREATE_PREFIX))
+        return self._patterns(CREATE_PREFIX)
+
+    @property
+    def queue_patterns(self) -> list[str]:
+        """Return the patterns of the Dramatiq queues to which the key is limited as a worker of actors."""
+        return self._patterns(WORK_PREFIX)
 
     def may_create(self, endpoint: str) -> bool:
         """Return whether the key may create jobs of an endpoint."""
         return self.allows(Scope.JOBS_WRITE) or any(matches(each, endpoint) for each in self.endpoint_patterns)
+
+    def may_work(self, queue: str) -> bool:
+        """Return whether the key may run the actors of a Dramatiq queue."""
+        return self.allows(Scope.ACTORS_WORK) or any(matches(each, queue) for each in self.queue_patterns)
+
+    def _patterns(self, prefix: str) -> list[str]:
+        return sorted(each.removeprefix(prefix) for each in self.scopes if each.startswith(prefix))
 
 
 @dataclass(frozen=True, slots=True)

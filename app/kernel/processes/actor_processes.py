@@ -5,7 +5,8 @@ worker says whether the connection still exists.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
@@ -15,10 +16,10 @@ from app.kernel.sql import statement
 CONNECTED = statement(
     "actor_processes.connected",
     """
-    INSERT INTO actor_processes (worker_id, session_id, host, pid, threads, endpoints)
-    VALUES (:worker, :session, :host, :pid, :threads, CAST(:endpoints AS JSONB))
+    INSERT INTO actor_processes (worker_id, session_id, host, pid, threads, endpoints, refused)
+    VALUES (:worker, :session, :host, :pid, :threads, CAST(:endpoints AS JSONB), CAST(:refused AS JSONB))
     ON CONFLICT (worker_id, session_id) DO UPDATE
-       SET threads = excluded.threads, endpoints = excluded.endpoints, left_at = NULL,
+       SET threads = excluded.threads, endpoints = excluded.endpoints, refused = excluded.refused, left_at = NULL,
            connected_at = CASE WHEN actor_processes.left_at IS NULL THEN actor_processes.connected_at ELSE now() END
     RETURNING session_id
     """,
@@ -44,7 +45,10 @@ PRUNE = deletion(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorProcess:
-    """A process at one worker: `endpoints` of the actors that it runs; `pid` is None where the system reports none."""
+    """A process at one worker: `endpoints` of the actors that it runs; `pid` is None where the system reports none.
+
+    `refused` has reasons by the endpoint of each actor that it has, but may not run.
+    """
 
     session_id: str
     host: str
@@ -52,6 +56,7 @@ class ActorProcess:
     threads: int
     endpoints: tuple[str, ...]
     is_connected: bool
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def write(database: Database, worker_id: str, process: ActorProcess) -> None:
@@ -61,4 +66,5 @@ def write(database: Database, worker_id: str, process: ActorProcess) -> None:
         database.fetch(LEFT, key)
         return
     about = {"host": process.host, "pid": process.pid, "threads": process.threads}
-    database.fetch(CONNECTED, key | about | {"endpoints": json.dumps(process.endpoints)})
+    actors = {"endpoints": json.dumps(process.endpoints), "refused": json.dumps(process.refused)}
+    database.fetch(CONNECTED, {**key, **about, **actors})

@@ -103,3 +103,30 @@ def test_key_without_the_scope_runs_no_actor(user: User, elsewhere: Elsewhere, t
     user.stack.wait_for_line(worker, "lacks the scope 'actors:work'")
     eventually(lambda: "lacks the scope 'actors:work'" in refused.log.read_text())
     assert not registered(database)
+
+
+def test_key_of_a_queue_runs_the_actors_of_this_queue_only(
+    user: User, elsewhere: Elsewhere, tasks: Any, database: Database
+) -> None:
+    user.stack.web()
+    elsewhere.worker()
+    limited = elsewhere.process("actors:work:Other.*")
+    told = "the API key 'elsewhere' has the scopes actors:work:Other.* only"
+    eventually(
+        lambda: f"actor note cannot run: The actor 'note' is of the queue 'default', but {told}" in read(limited)
+    )
+    tasks.other.send("a")
+    eventually(lambda: user.lines() == ["other a"])
+    tasks.note.send("waits")  # this process registers it, as a user of the host
+    api = user.stack.api
+    (execution,) = database.fetch(text("SELECT execution_id FROM executions WHERE endpoint = 'note'"))
+    explained = api.get(f"/executions/{execution.execution_id}/explain")
+    assert explained["reason"] == "NO_PROCESS"
+    assert told in explained["details"]["refusal"]
+    assert [told in each["reason"] for each in api.get("/actors/note")["refusals"]] == [True]
+    elsewhere.process("actors:work:default")
+    eventually(lambda: user.lines() == ["other a", "note waits"])
+
+
+def read(child: Child) -> str:
+    return child.log.read_text()

@@ -26,7 +26,7 @@ from tests import rows
 from tests.definitions import definitions
 
 # The newest revision, and the digest of the tables that the revision creates.
-NEWEST = ("0121", "f7f50d6915c06d4c")
+NEWEST = ("0122", "57ed1ff161325b00")
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """Endpoints of actors: by requests, and by the registration of processes."""
 
+import pytest
 from sqlalchemy import text
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.actor_endpoints import register
+from app.kernel.access.key_ring import Key
 from app.kernel.db import Database
+from app.kernel.errors import EndpointNotFoundError
 from app.queue.jobs.actor_schedules import ActorSchedules
 from app.queue.jobs.following_jobs import Placing
 from tests.integration.client import Api
@@ -40,6 +43,27 @@ def test_taken_name_refuses_one_actor_and_no_other(api: Api, database: Database)
     assert found.endpoints == {"other": "other"}
     assert "another `actor_name`" in found.refused["send_mail"]
     assert "max_lost" in found.refused["bad"]
+
+
+def test_key_registers_the_actors_of_its_queues_only(database: Database) -> None:
+    shop = Key("id", "shop", frozenset({"actors:work:mail?", "read"}))
+    found = register(database, [ACTOR, {"name": "pay", "queue": "money"}, {"name": "plain"}], key=shop)
+    assert found.endpoints == {"send_mail": "send-mail"}
+    assert found.refused.keys() == {"pay", "plain"}
+    assert "The actor 'pay' is of the queue 'money'" in found.refused["pay"]
+    assert "the API key 'shop' has the scopes actors:work:mail? only" in found.refused["pay"]
+    assert "'actors:work:money' or 'actors:work', or give the actor another `queue_name`" in found.refused["pay"]
+    assert "the queue 'default'" in found.refused["plain"]
+    with pytest.raises(EndpointNotFoundError):
+        versions.get(database, "pay")
+
+
+def test_key_takes_no_actor_of_a_closed_queue_into_its_own(database: Database) -> None:
+    register(database, [{"name": "pay", "queue": "money"}])
+    shop = Key("id", "shop", frozenset({"actors:work:mails"}))
+    found = register(database, [{"name": "pay", "queue": "mails"}], key=shop)
+    assert "is of the queue 'money'" in found.refused["pay"]
+    assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (1, "money")
 
 
 def test_unstorable_actor_is_refused_and_no_other(database: Database) -> None:

@@ -72,7 +72,11 @@ def test_callback_of_null_needs_no_scope(sender: Api) -> None:
 
 
 def test_scope_is_a_permission_or_a_pattern() -> None:
-    assert [api_keys.scope_of(text) for text in ("read", "jobs:write:a-?")] == ["read", "jobs:write:a-?"]
+    scopes = ["read", "jobs:write:a-?", "actors:work:Shop.*", "actors:work"]
+    assert [api_keys.scope_of(text) for text in scopes] == scopes
+    for text in ("actors:work:", "actors:work:a b", "actors:work:[a]", f"actors:work:{'a' * 129}", "actors:works"):
+        with pytest.raises(ValueError, match="is not a valid"):
+            api_keys.scope_of(text)
     for text in ("root", "jobs:write:", "jobs:write:A", "jobs:write:[a]", "read:mail-*", f"jobs:write:{'a' * 129}"):
         with pytest.raises(ValueError, match="is not a valid"):
             api_keys.scope_of(text)

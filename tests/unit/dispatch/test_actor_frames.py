@@ -28,6 +28,10 @@ from schema.inline_bounds import MAX_TIMEOUT_MS
 from schema.job_bounds import MAX_INPUT_BYTES
 
 
+def anything(_endpoint: str) -> bool:
+    return True
+
+
 def test_frames_are_read_whatever_pieces_they_come_in() -> None:
     sent = [encode(FrameKind.DONE, execution="e", attempt=1, result="ä" * 9), encode(FrameKind.DRAIN)]
     reader, found = FrameReader(), []
@@ -76,7 +80,7 @@ def test_value_that_cannot_be_stored_is_refused(value: object) -> None:
         result_of({"kind": "DONE", "result": {"a": [value]}})
     assert (refused.value.type, refused.value.permanent) == ("UNSTORABLE", True)
     with pytest.raises(DeliveryError, match="cannot be stored") as refused:
-        following_jobs({"then": [{"endpoint": "mail", "input": {"a": value}, "key": "k"}]})
+        following_jobs({"then": [{"endpoint": "mail", "input": {"a": value}, "key": "k"}]}, anything)
     assert (refused.value.type, refused.value.permanent) == ("THEN_REFUSED", True)
 
 
@@ -127,11 +131,11 @@ def test_message_in_another_encoding_gets_queue_and_actor_of_the_frame() -> None
 
 def test_following_jobs_are_checked() -> None:
     job = {"endpoint": "mail", "input": {"args": []}, "key": "k", "delay_ms": 5, "priority": 999}
-    assert following_jobs({"then": [job]}) == (FollowingJob("mail", {"args": []}, "k", 5, 255),)
-    assert following_jobs({"then": None}) == ()
+    assert following_jobs({"then": [job]}, anything) == (FollowingJob("mail", {"args": []}, "k", 5, 255),)
+    assert following_jobs({"then": None}, anything) == ()
     for wrong in ("x", [{}], [{**job, "key": "k" * 300}], [{**job, "input": []}], [{**job, "key": ""}]):
         with pytest.raises(DeliveryError) as refused:
-            following_jobs({"then": wrong})
+            following_jobs({"then": wrong}, anything)
         assert refused.value.type == "THEN_REFUSED"
 
 
@@ -146,17 +150,25 @@ def test_following_jobs_are_checked() -> None:
 def test_following_job_has_the_bounds_of_a_request(changed: dict[str, Any], reason: str) -> None:
     job = {"endpoint": "mail", "input": {}, "key": "k"}
     with pytest.raises(DeliveryError, match=reason) as refused:
-        following_jobs({"then": [{**job, **changed}]})
+        following_jobs({"then": [{**job, **changed}]}, anything)
     assert (refused.value.type, refused.value.permanent) == ("THEN_REFUSED", True)
 
 
 def test_following_jobs_fit_into_one_statement() -> None:
     large = {"endpoint": "mail", "input": {"a": "x" * 900_000}, "key": "k"}
-    assert len(following_jobs({"then": [large] * 4})) == 4
-    assert len(following_jobs({"then": [{**large, "input": {}}] * 500})) == 500
+    assert len(following_jobs({"then": [large] * 4}, anything)) == 4
+    assert len(following_jobs({"then": [{**large, "input": {}}] * 500}, anything)) == 500
     for many in ([large] * 5, [{**large, "input": {}}] * 501):
         with pytest.raises(DeliveryError, match="at most"):
-            following_jobs({"then": many})
+            following_jobs({"then": many}, anything)
+
+
+def test_following_job_of_an_endpoint_that_is_closed_to_the_process_is_refused() -> None:
+    jobs = [{"endpoint": endpoint, "input": {}, "key": "k"} for endpoint in ("mail", "pay")]
+    assert len(following_jobs({"then": jobs[:1]}, "mail".__eq__)) == 1
+    with pytest.raises(DeliveryError, match=r"of 'pay' was refused.*add the scope 'jobs:write:pay'") as refused:
+        following_jobs({"then": jobs}, "mail".__eq__)
+    assert (refused.value.type, refused.value.permanent) == ("THEN_REFUSED", True)
 
 
 @pytest.mark.parametrize("actor", ["send_mail", "mail2", "send-mail", "Send.Mail", "ä", "_", "x" * 128])

@@ -24,6 +24,7 @@ from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.server import ActorServer, ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.dev.process.ports import free_port
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnauthorizedError, UnavailableError
 from brokers.sharing.actor_places import ActorProcesses
 from tests.acceptance.tls import certify
@@ -36,19 +37,19 @@ T = TypeVar("T")
 
 @dataclass
 class Keys:
-    """Valid keys; each is its own id."""
+    """Valid keys with their scopes; each is its own id."""
 
-    valid: set[str] = field(default_factory=lambda: {"a", "b"})
+    valid: dict[str, str] = field(default_factory=lambda: {"a": "actors:work", "b": "actors:work"})
     is_away: bool = False
     checks: int = 0
 
-    def verify(self, key: str) -> str:
+    def verify(self, key: str) -> Key:
         self.checks += 1
         if self.is_away:
             raise UnavailableError("no database")
         if key not in self.valid:
             raise UnauthorizedError("The API key is not valid.")
-        return key
+        return Key(key, key, frozenset({self.valid[key]}))
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def place(tmp_path: Path) -> Place:
 async def listening(place: Place, sockets: Path, keys: Keys, **bounds: Any) -> AsyncIterator[ActorServer]:
     listener = TlsListener("127.0.0.1", place.port, certificate(place.pem, place.pem), keys.verify, **bounds)
     service = ActorService(
-        sockets, "w", ActorProcesses(), lambda _: RegisteredActors({}), lambda _: None, lambda: None, tls=listener
+        sockets, "w", ActorProcesses(), lambda *_: RegisteredActors({}), lambda _: None, lambda: None, tls=listener
     )
     server = ActorServer(service)
     await server.open()

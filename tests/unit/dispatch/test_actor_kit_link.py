@@ -17,6 +17,8 @@ from task_executor_dramatiq import TaskExecutorBroker, frames, link
 from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
+from task_executor_dramatiq.messages import Job
+from task_executor_dramatiq.sending import UnknownActorError
 
 from tests.waiting import eventually
 
@@ -341,6 +343,34 @@ def test_retry_is_kept_after_a_message_that_middleware_sends_first(
     outcome = outcome_of(broker, listening[1], {})
     assert (outcome["kind"], outcome["error"]["type"]) == ("AGAIN", "RuntimeError")
     assert [job["endpoint"] for job in outcome["then"]] == ["audit", "next"]
+
+
+def test_sender_is_told_why_the_worker_does_not_register_an_actor(
+    broker: TaskExecutorBroker, listening: tuple[Path, socket.socket]
+) -> None:
+    class Unknowing:
+        """Sender to a service that knows no actor."""
+
+        def send(self, job: Job) -> None:
+            raise UnknownActorError(f"there is no endpoint {job.endpoint}")
+
+        def close(self) -> None:
+            pass
+
+    broker.sender = Unknowing()  # type: ignore[assignment]
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(broker.get_actor("next").send)
+        connection, _ = listening[1].accept()
+        with connection:
+            welcome = encode("WELCOME", endpoints={}, refused={"next": "its queue is closed to the key"})
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(welcome)
+            reader, hellos = FrameReader(), 0
+            while hellos < 2:  # of the connection, and of the registration
+                hellos += sum(frame["kind"] == "HELLO" for frame in reader.feed(connection.recv(65_536)))
+            connection.sendall(welcome)
+            with pytest.raises(UnknownActorError, match="does not register it: its queue is closed to the key"):
+                refused.result(PATIENCE_SECONDS)
 
 
 def test_all_messages_of_an_end_go_with_its_outcome(

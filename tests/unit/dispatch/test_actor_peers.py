@@ -58,7 +58,7 @@ def answer_to(connection: socket.socket) -> Mapping[str, Any]:
     return frame
 
 
-def registered(_actors: Any) -> RegisteredActors:
+def registered(_actors: Any, _key: object) -> RegisteredActors:
     return RegisteredActors({})
 
 
@@ -104,7 +104,9 @@ def test_directory_is_closed_to_others_unless_others_are_allowed(folder: Path) -
 
 async def opened(path: Path, allowed: AllowedPeers) -> None:
     server = ActorServer(
-        ActorService(path, "w", ActorProcesses(), lambda _: RegisteredActors({}), lambda _: None, lambda: None, allowed)
+        ActorService(
+            path, "w", ActorProcesses(), lambda *_: RegisteredActors({}), lambda _: None, lambda: None, allowed
+        )
     )
     await server.open()
     assert (path / "w.sock").stat().st_mode & 0o777 == (0o666 if allowed.are_others else 0o600)

@@ -16,6 +16,7 @@ from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.server import ActorServer, ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
 from app.kernel.processes.actor_processes import ActorProcess
 from app.queue.executions.execution_model import DeliveryError, NotSentError
@@ -35,7 +36,7 @@ class Registrations:
         self.records = list[ActorProcess]()
         self.failures = 0  # of the next records
 
-    def register(self, actors: Sequence[Mapping[str, Any]]) -> RegisteredActors:
+    def register(self, actors: Sequence[Mapping[str, Any]], key: Key | None = None) -> RegisteredActors:
         self.has_overtaken |= self.is_running
         self.is_running = True
         self.has_begun.set()

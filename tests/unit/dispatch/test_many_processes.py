@@ -60,7 +60,7 @@ class Process:
 
 @pytest.mark.usefixtures("_many_descriptors")
 def test_thousand_processes_connect_at_once_and_each_gets_its_message(sockets: Path) -> None:
-    def register(_actors: object) -> RegisteredActors:
+    def register(_actors: object, _key: object) -> RegisteredActors:
         return RegisteredActors({"mail": "mail"})
 
     service = ActorService(sockets, "w", ActorProcesses(), register, lambda _: None, lambda: None)

@@ -1,5 +1,7 @@
 """Registry of actors: the API, the command line, the console and `explain`."""
 
+from dataclasses import replace
+
 import pytest
 from flask import Flask
 from sqlalchemy import text
@@ -115,6 +117,30 @@ def test_wait_for_a_process_is_explained(
     assert actors.post("/explain", {"executions": [execution]}).json["items"][0]["reason"] == reason
 
 
+def test_refused_actor_has_its_reason(actors: Api, database: Database) -> None:
+    reason = "The actor 'idle' is of the queue 'default', which is closed."
+    refusing = replace(process("three", "report"), refused={"idle": reason})
+    actor_processes.write(database, "wrk_1", refusing)
+    refusal = {"worker_id": "wrk_1", "session_id": "three", "host": "app-1", "pid": 7, "reason": reason}
+    found = actors.get("/actors/idle").json
+    assert (found["process_count"], found["refusals"]) == (0, [refusal])
+    assert [each["refusals"] for each in actors.get("/workers/wrk_1/actors").json["items"]] == [[], []]
+    listed = {each["actor"]: each["refusals"] for each in actors.get("/actors").json["items"]}
+    assert listed == {"send_mail": [], "report": [], "idle": [refusal]}
+    (execution,) = rows.add_executions(database, endpoint="idle")
+    database.fetch(text("UPDATE executions SET queue = 'actor' RETURNING 1"))
+    explained = actors.get(f"/executions/{execution}/explain").json
+    assert (explained["reason"], explained["details"]["refusal"]) == ("NO_PROCESS", reason)
+    assert explained["explanation"].endswith(f": {reason}")
+    assert f"refused: process 7 on app-1 at wrk_1: {reason}" in Cli(actors).run("actors", "show", "idle").stdout
+    actor_processes.write(database, "wrk_1", replace(refusing, refused={}))
+    assert actors.get("/actors/idle").json["refusals"] == []
+    actor_processes.write(database, "wrk_1", refusing)
+    actor_processes.write(database, "wrk_1", replace(refusing, is_connected=False))
+    assert actors.get("/actors/idle").json["refusals"] == []
+    assert "refusal" not in actors.get(f"/executions/{execution}/explain").json["details"]
+
+
 def test_commands_print_the_fields_of_the_api(actors: Api) -> None:
     cli = Cli(actors)
     listed = [each["actor"] for each in cli.json("actors", "list")["items"]]
@@ -138,3 +164,5 @@ def test_console_shows_actors_only_if_there_are_any(app: Flask, api: Api, databa
     actor_processes.write(database, "wrk_1", process("one", "busy"))
     page = Visitor(app, Scope.READ).get("/console/processes")
     assert all(part in page for part in ("Actors", "busy", "pid 7", "no process", "not within a day"))
+    actor_processes.write(database, "wrk_1", replace(process("two"), refused={"idle": "closed to its key"}))
+    assert "closed to its key" in Visitor(app, Scope.READ).get("/console/processes")
