@@ -1,16 +1,14 @@
-"""The pages of executions, dead letters, bulk operations and uncertain deliveries."""
+"""The pages of executions, dead letters and uncertain deliveries."""
 
 import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.console.pages import executions_page, letters_page
-from app.features.bulk_jobs.store import BULK_OPERATIONS
+from app.console.pages import executions_page
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
-from app.queue.bulk import bulk_job_kind
 from schema.states import BulkJobStatus, ExecutionStatus
 from tests import rows
 from tests.console_story import Story
@@ -138,74 +136,11 @@ def test_reader_gets_no_button(reader: Visitor, operator: Visitor, story: Story)
         (f"{EXECUTIONS}/{story.failed}", f"/console/do/post/executions/{story.failed}/retry"),
         (f"{LETTERS}/{story.letter}", f"/console/do/post/dead-letters/{story.letter}/redrive"),
         (f"{LETTERS}/redrive?endpoint=charge-card", "/console/do/post/redrives"),
-        (f"{EXECUTIONS}/bulk?action=retry&endpoint=charge-card", "/console/do/post/bulk-operations"),
     ]
     for path, action in actions:
         assert not reader.has_form(path, action), path
         form = operator.form(path, action) | {"csrf": reader.form(path, "/console/sign-out")["csrf"]}
         assert reader.send(action, form).status_code == 403
-
-
-def test_bulk_operation_has_the_filter_of_the_list_and_its_preview(
-    operator: Visitor, database: Database, story: Story
-) -> None:
-    path = f"{EXECUTIONS}/bulk?action=retry&endpoint=charge-card&status=FAILED&since=2h"
-    page = shown(operator, path)
-    assert "Retry 8" in page
-    after = operator.act(path, "/console/do/post/bulk-operations", rate="7")
-    assert "has begun" in after
-    (begun,) = BULK_OPERATIONS.page(database, PageRequest()).items
-    assert (begun.rate, begun.wanted["status"], begun.wanted["endpoint"]) == (7, "FAILED", "charge-card")
-    assert "created_after" in begun.wanted
-    action = f"/console/do/post/bulk-operations/{begun.operation_id}"
-    for verb, status in (
-        ("pause", BulkJobStatus.PAUSED),
-        ("resume", BulkJobStatus.RUNNING),
-        ("stop", BulkJobStatus.STOPPED),
-    ):
-        operator.act(WALKS, f"{action}/{verb}")
-        assert BULK_OPERATIONS.get(database, begun.operation_id).status is status
-
-
-def test_number_of_many_rows_is_typed(operator: Visitor, database: Database, story: Story) -> None:
-    rows.add_executions(database, 100, endpoint="charge-card")
-    path = f"{EXECUTIONS}/bulk?action=cancel&endpoint=charge-card"
-    assert "to confirm" in shown(operator, path)
-    action = "/console/do/post/bulk-operations"
-    form = operator.form(path, action)
-    assert operator.send(action, form | {"typed": "7"}).status_code == 400
-    assert BULK_OPERATIONS.page(database, PageRequest()).items == []
-    assert "has begun" in operator.act(path, action, typed=form["shown"])
-
-
-def test_number_is_typed_when_not_all_rows_were_counted(
-    operator: Visitor, database: Database, story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for bound in ("most", "at_once"):
-        monkeypatch.setitem(bulk_job_kind.preview.__kwdefaults__, bound, 1)
-    action = "/console/do/post/bulk-operations"
-    path = f"{EXECUTIONS}/bulk?action=retry&labels=team%3Dnobody"
-    assert "Type 0 to confirm" in shown(operator, path)
-    form = operator.form(path, action)
-    assert operator.send(action, form).status_code == 400
-    assert "has begun" in operator.act(path, action, typed="0")
-
-
-def test_number_of_many_archived_letters_is_typed(operator: Visitor, database: Database) -> None:
-    rows.add_endpoint(database)
-    rows.add_letters(database, 100)
-    assert "Type 100 to confirm" in shown(operator, LETTERS)
-    action = "/console/do/post/bulk-operations"
-    form = operator.form(LETTERS, action) | {"note": "known"}
-    assert operator.send(action, form).status_code == 400
-    assert operator.send(action, form | {"typed": "100"}).status_code == 303
-
-
-def test_filter_without_matches_has_nothing_to_start(operator: Visitor, story: Story) -> None:
-    path = f"{EXECUTIONS}/bulk?action=retry&endpoint=nobody"
-    assert "Nothing matches" in shown(operator, path)
-    assert not operator.has_form(path, "/console/do/post/bulk-operations")
-    assert "<b>since</b>" in shown(operator, f"{EXECUTIONS}/bulk?action=retry&since=soon")
 
 
 def test_letters_are_grouped_and_a_group_is_redriven_with_a_trial(
@@ -224,31 +159,6 @@ def test_letters_are_grouped_and_a_group_is_redriven_with_a_trial(
     assert "trial: 0 of 2 sent, 2 must succeed" in shown(operator, WALKS)
     operator.act(WALKS, f"/console/do/post/redrives/{begun.redrive_id}/stop")
     assert REDRIVES.get(database, begun.redrive_id).status is BulkJobStatus.STOPPED
-
-
-def test_group_is_archived_with_a_reason(operator: Visitor, database: Database, story: Story) -> None:
-    form = operator.form(f"{LETTERS}?endpoint=send-mail", "/console/do/post/bulk-operations")
-    action = "/console/do/post/bulk-operations"
-    assert operator.send(action, form).status_code == 400, "without a reason"
-    assert operator.send(action, form | {"note": "known"}).status_code == 303
-    (begun,) = BULK_OPERATIONS.page(database, PageRequest()).items
-    assert (begun.action, begun.parameters["note"], begun.wanted["endpoint"]) == ("archive", "known", "send-mail")
-
-
-def test_groups_count_among_the_newest_letters_and_are_archived_after_a_wider_look(
-    operator: Visitor, story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(letters_page, "NEWEST", 4)
-    action, page = "/console/do/post/bulk-operations", shown(operator, LETTERS)
-    assert "Counted among the newest 4 open letters; older letters were not looked at." in page
-    assert "+…" in page
-    assert not operator.has_form(LETTERS, action), "the number that is typed would be too small"
-    archive = page.partition('">Archive…')[0].rpartition('href="')[2].replace("&amp;", "&")
-    assert operator.has_form(archive, action)
-    assert "Counted among" not in shown(operator, archive)
-    nobody = f"{LETTERS}?labels=team%3Dnobody"
-    assert "None of the newest 4 open letters matches" in shown(operator, nobody)
-    assert "No open letter" in shown(operator, f"{nobody}&newest=10000")
 
 
 def test_letter_is_redriven_or_archived_on_its_page(operator: Visitor, database: Database, story: Story) -> None:
@@ -289,6 +199,7 @@ def test_exception_of_an_actor_is_shown_with_its_traceback_and_causes(reader: Vi
     }
     rows.add_attempt(database, execution, 1, "FAILED", error=error)
     rows.add_attempt(database, execution, 2, "FAILED", error=error | {"causes": 5, "traceback": [1]})
+    database.fetch(text("UPDATE executions SET attempt_count = 2"))
     page = shown(reader, f"{EXECUTIONS}/{execution}")
     for part in ("no card", "fatal", "caused by KeyError: &lt;card&gt;", "line 7"):
         assert page.count(part) == (2 if part in ("no card", "fatal") else 1), part

@@ -6,6 +6,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.console.views import places
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from tests.integration.client import services
@@ -85,3 +86,11 @@ class Visitor:
         answer = self.send(action, {**self.form(path, action), **fields})
         assert answer.status_code == 303, answer.get_data(as_text=True)
         return self.get(answer.headers["Location"])
+
+
+def page_rule(app: Flask, kind: str) -> str:
+    """Return the rule of the page of a thing, whose id has characters with a meaning in addresses."""
+    address = places.place_of(kind, "a/b?c#d")
+    assert "a/b" not in address
+    endpoint, _ = app.url_map.bind("x").match(address.partition("#")[0])
+    return next(rule.rule for rule in app.url_map.iter_rules() if rule.endpoint == endpoint)

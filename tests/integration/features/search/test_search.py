@@ -3,15 +3,18 @@
 from typing import Any
 
 import pytest
+from flask import Flask
 from sqlalchemy import text
 
 from app.features.search import store
+from app.features.search.hits import HitKind
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests import rows
 from tests.integration.client import Api, pointers, problem
+from tests.integration.console.visitor import page_rule
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
 from tests.integration.statements import Statements
 
@@ -126,3 +129,8 @@ def test_unusable_word_is_refused(api: Api, query: dict[str, Any]) -> None:
 def test_key_without_read_is_refused(api: Api, database: Database) -> None:
     sender = Api(api.app, api_keys.create(database, "other", [Scope.JOBS_SEND], None))
     problem(sender.get("/search", q="x"), 403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("kind", HitKind)
+def test_each_kind_of_hit_has_a_page(app: Flask, kind: HitKind) -> None:
+    assert "<path:" not in page_rule(app, kind)

@@ -1,0 +1,128 @@
+"""The pages of bulk operations, and the forms that begin one."""
+
+import pytest
+from flask import Flask
+
+from app.console.pages import letters_page
+from app.features.bulk_jobs.store import BULK_OPERATIONS
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.queue.bulk import bulk_job_kind
+from schema.states import BulkJobStatus
+from tests import rows
+from tests.console_story import Story
+from tests.integration.console.visitor import Visitor
+
+EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/console/walks"
+
+
+@pytest.fixture
+def story(database: Database) -> Story:
+    return Story(database)
+
+
+@pytest.fixture
+def operator(app: Flask) -> Visitor:
+    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
+
+
+def shown(visitor: Visitor, path: str) -> str:
+    page = visitor.get(path)
+    assert "This part cannot be shown" not in page, page
+    return page
+
+
+def test_bulk_operation_has_the_filter_of_the_list_and_its_preview(
+    operator: Visitor, database: Database, story: Story
+) -> None:
+    path = f"{EXECUTIONS}/bulk?action=retry&endpoint=charge-card&status=FAILED&since=2h"
+    page = shown(operator, path)
+    assert "Retry 8" in page
+    after = operator.act(path, "/console/do/post/bulk-operations", rate="7")
+    assert "has begun" in after
+    (begun,) = BULK_OPERATIONS.page(database, PageRequest()).items
+    assert (begun.rate, begun.wanted["status"], begun.wanted["endpoint"]) == (7, "FAILED", "charge-card")
+    assert "created_after" in begun.wanted
+    action = f"/console/do/post/bulk-operations/{begun.operation_id}"
+    for verb, status in (
+        ("pause", BulkJobStatus.PAUSED),
+        ("resume", BulkJobStatus.RUNNING),
+        ("stop", BulkJobStatus.STOPPED),
+    ):
+        operator.act(WALKS, f"{action}/{verb}")
+        assert BULK_OPERATIONS.get(database, begun.operation_id).status is status
+
+
+def test_number_of_many_rows_is_typed(operator: Visitor, database: Database, story: Story) -> None:
+    rows.add_executions(database, 100, endpoint="charge-card")
+    path = f"{EXECUTIONS}/bulk?action=cancel&endpoint=charge-card"
+    assert "to confirm" in shown(operator, path)
+    action = "/console/do/post/bulk-operations"
+    form = operator.form(path, action)
+    assert operator.send(action, form | {"typed": "7"}).status_code == 400
+    assert BULK_OPERATIONS.page(database, PageRequest()).items == []
+    assert "has begun" in operator.act(path, action, typed=form["shown"])
+
+
+def test_number_is_typed_when_not_all_rows_were_counted(
+    operator: Visitor, database: Database, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("most", "at_once"):
+        monkeypatch.setitem(bulk_job_kind.preview.__kwdefaults__, bound, 1)
+    action = "/console/do/post/bulk-operations"
+    path = f"{EXECUTIONS}/bulk?action=retry&labels=team%3Dnobody"
+    assert "Type 0 to confirm" in shown(operator, path)
+    form = operator.form(path, action)
+    assert operator.send(action, form).status_code == 400
+    assert "has begun" in operator.act(path, action, typed="0")
+
+
+def test_number_of_many_archived_letters_is_typed(operator: Visitor, database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_letters(database, 100)
+    assert "Type 100 to confirm" in shown(operator, LETTERS)
+    action = "/console/do/post/bulk-operations"
+    form = operator.form(LETTERS, action) | {"note": "known"}
+    assert operator.send(action, form).status_code == 400
+    assert operator.send(action, form | {"typed": "100"}).status_code == 303
+
+
+def test_filter_without_matches_has_nothing_to_start(operator: Visitor, story: Story) -> None:
+    path = f"{EXECUTIONS}/bulk?action=retry&endpoint=nobody"
+    assert "Nothing matches" in shown(operator, path)
+    assert not operator.has_form(path, "/console/do/post/bulk-operations")
+    assert "<b>since</b>" in shown(operator, f"{EXECUTIONS}/bulk?action=retry&since=soon")
+
+
+def test_group_is_archived_with_a_reason(operator: Visitor, database: Database, story: Story) -> None:
+    form = operator.form(f"{LETTERS}?endpoint=send-mail", "/console/do/post/bulk-operations")
+    action = "/console/do/post/bulk-operations"
+    assert operator.send(action, form).status_code == 400, "without a reason"
+    assert operator.send(action, form | {"note": "known"}).status_code == 303
+    (begun,) = BULK_OPERATIONS.page(database, PageRequest()).items
+    assert (begun.action, begun.parameters["note"], begun.wanted["endpoint"]) == ("archive", "known", "send-mail")
+
+
+def test_groups_count_among_the_newest_letters_and_are_archived_after_a_wider_look(
+    operator: Visitor, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_page, "NEWEST", 4)
+    action, page = "/console/do/post/bulk-operations", shown(operator, LETTERS)
+    assert "Counted among the newest 4 open letters; older letters were not looked at." in page
+    assert "+…" in page
+    assert not operator.has_form(LETTERS, action), "the number that is typed would be too small"
+    archive = page.partition('">Archive…')[0].rpartition('href="')[2].replace("&amp;", "&")
+    assert operator.has_form(archive, action)
+    assert "Counted among" not in shown(operator, archive)
+    nobody = f"{LETTERS}?labels=team%3Dnobody"
+    assert "None of the newest 4 open letters matches" in shown(operator, nobody)
+    assert "No open letter" in shown(operator, f"{nobody}&newest=10000")
+
+
+def test_reader_gets_no_form(app: Flask, operator: Visitor, story: Story) -> None:
+    reader = Visitor(app, Scope.READ)
+    path, action = f"{EXECUTIONS}/bulk?action=retry&endpoint=charge-card", "/console/do/post/bulk-operations"
+    assert not reader.has_form(path, action)
+    form = operator.form(path, action) | {"csrf": reader.form(path, "/console/sign-out")["csrf"]}
+    assert reader.send(action, form).status_code == 403
