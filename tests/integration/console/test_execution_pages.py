@@ -199,7 +199,7 @@ def test_exception_of_an_actor_is_shown_with_its_traceback_and_causes(reader: Vi
     }
     rows.add_attempt(database, execution, 1, "FAILED", error=error)
     rows.add_attempt(database, execution, 2, "FAILED", error=error | {"causes": 5, "traceback": [1]})
-    database.fetch(text("UPDATE executions SET attempt_count = 2"))
-    page = shown(reader, f"{EXECUTIONS}/{execution}")
+    database.fetch(text("UPDATE executions SET attempt_count = 2, max_attempts = 3"))
+    page = shown(reader, f"{EXECUTIONS}/{execution}?region=attempts")
     for part in ("no card", "fatal", "caused by KeyError: &lt;card&gt;", "line 7"):
         assert page.count(part) == (2 if part in ("no card", "fatal") else 1), part
