@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
 
 
+ANSWER_SECONDS = 30.0  # for a process that is asked for a message back to send anything at all
+
+
 class HandKey(NamedTuple):
     """Identity of a message: attempt of an execution."""
 
@@ -42,6 +45,7 @@ class Hand:
         self.key = key
         self.queue = queue
         self.is_ahead = False
+        self.is_dropped = False  # asked back
         self.unstarted_seconds = 0.0  # its longest wait for a thread
         self.is_started = False
         self._loop = asyncio.get_running_loop()
@@ -77,12 +81,22 @@ class Hand:
                 self._timers.append(self._loop.call_later(*self._soft))
 
     def _take_back(self) -> None:
-        """Take back a message that no thread begins.
-
-        A process that does not answer may have begun it unseen, so another one gets it only after the time limit.
-        """
+        """Ask for a message that no thread begins; the answer is BACK, or the STARTED that is on its way."""
+        self.is_dropped = True
         self.session.drop(self)
-        self._timers = [self._loop.call_later(self._timeout_s, self._time_out)]
+        wait = min(ANSWER_SECONDS, self._timeout_s)
+        self._timers = [self._loop.call_later(wait, self._stop_waiting, self.session.heard, self._timeout_s - wait)]
+
+    def _stop_waiting(self, heard: int, left_s: float) -> None:
+        """Take a message from a process that has sent nothing since then: it is stopped, or a thread holds its GIL.
+
+        Another process gets the message at once. A process that sends, but no answer, may have begun the message, so
+        it is lost only at its time limit.
+        """
+        if self.session.falls_silent(heard) and not self.outcome.done():
+            self.come_back()
+        else:
+            self._timers = [self._loop.call_later(left_s, self._time_out)]
 
     def _time_out(self) -> None:
         if not self.outcome.done():

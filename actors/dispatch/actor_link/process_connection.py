@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_ACTORS = 10_000  # of one process
 _OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
 
 
@@ -50,6 +51,16 @@ class ProcessConnection(asyncio.Protocol):
         except FrameError as error:
             self._refuse(str(error))
 
+    def pause_writing(self) -> None:
+        """Read no more from a process that does not read: each frame may have an answer, which would fill memory."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         session = self._session
         if session is not None and session.transport is self._transport:
@@ -57,6 +68,8 @@ class ProcessConnection(asyncio.Protocol):
 
     def _receive(self, frame: Mapping[str, Any]) -> None:
         kind, session = frame["kind"], self._session
+        if session is not None and session.hear():
+            self._server.report_room()
         if kind == FrameKind.HELLO:
             self._hello(frame)
         elif session is None:
@@ -78,6 +91,9 @@ class ProcessConnection(asyncio.Protocol):
             return
         if self._session is not None and session_id_of(frame) != self._session.session_id:
             self._refuse("a connection belongs to one session: connect anew for another one")
+            return
+        if isinstance(actors := frame.get("actors"), list) and len(actors) > MAX_ACTORS:
+            self._refuse(f"`actors` has {len(actors)} actors; a process has at most {MAX_ACTORS}")
             return
         transport, peer = cast("asyncio.Transport", self._transport), cast("Peer", self._peer)
         self._session = self._server.session_of(frame, transport, peer)

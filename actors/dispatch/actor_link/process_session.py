@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actors.dispatch.actor_link.frames import FrameKind, encode
+from actors.dispatch.actor_link.frames import FrameError, FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
-from actors.dispatch.actor_link.pace import PER_THREAD, Pace
+from actors.dispatch.actor_link.pace import MAX_PER_THREAD, PER_THREAD, Pace
 from actors.dispatch.actor_link.peer import Peer
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.catalog.specs.actor import endpoint_name
@@ -19,6 +19,10 @@ from brokers.sharing.actor_places import ActorPlaces
 RETURN_SECONDS = 5.0  # for a process with a broken connection to connect again
 LOOK_SECONDS = 0.05  # between two looks at the process
 UNSTARTED_SECONDS = 30.0  # for a thread of the process; then another process gets the message
+BACKS_IN_A_ROW = 32  # messages that a process gives back, and starts none, until it rests
+REST_SECONDS = 1.0
+MAX_THREADS = 1_000
+MAX_QUEUES = 1_000  # of one process
 AHEAD_SECONDS = 1.0  # for a thread, of a message beyond PER_THREAD, which came because the actors were quick
 
 
@@ -44,11 +48,15 @@ class Session:
         self.threads = 1
         self._prefetch: int | None = None
         self._pace = Pace()
+        self.heard = 0  # frames
+        self._is_silent = self._is_resting = False
+        self._given_back = 0
 
     def describe(self, hello: Mapping[str, Any]) -> None:
         """Apply the number of threads, a prefetch and the actors of a HELLO."""
-        self.threads = _positive(hello.get("threads")) or 1
-        self._prefetch = _positive(hello.get("prefetch"))
+        self.threads = min(_positive(hello.get("threads")) or 1, MAX_THREADS)
+        prefetch = _positive(hello.get("prefetch"))
+        self._prefetch = None if prefetch is None else min(prefetch, MAX_PER_THREAD * MAX_THREADS)
         actors = hello.get("actors")
         self.actors = tuple(each for each in actors if isinstance(each, dict)) if isinstance(actors, list) else ()
         self._count_places()
@@ -70,9 +78,14 @@ class Session:
         return is_open or endpoint in self.places.endpoints
 
     def set_room(self, frame: Mapping[str, Any]) -> bool:
-        """Apply a ROOM: the process holds at most `places` messages of a queue; return whether `offered` changed."""
+        """Apply a ROOM: the process holds at most `places` messages of a queue; return whether `offered` changed.
+
+        Raises FrameError.
+        """
         before = self.offered
         queue = str(frame.get("queue"))
+        if queue not in self.places.by_queue and len(self.places.by_queue) >= MAX_QUEUES:
+            raise FrameError(f"`queue` is the {MAX_QUEUES + 1}th of the process; at most {MAX_QUEUES} are allowed")
         self.places.by_queue = {**self.places.by_queue, queue: _positive(frame.get("places")) or 0}
         return self.offered != before
 
@@ -109,10 +122,43 @@ class Session:
             self._count_places()
         self.places.give_back(hand.queue)
 
+    def hear(self) -> bool:
+        """Note that the process has sent a frame; return whether it gets messages again, which it did not."""
+        self.heard += 1
+        was_silent, self._is_silent = self._is_silent, False
+        if was_silent:
+            self._count_places()
+        return was_silent
+
+    def falls_silent(self, heard: int) -> bool:
+        """Return whether the process has sent no more frames; such a process gets no message until it sends one."""
+        if self.heard != heard:
+            return False
+        self._is_silent = True
+        self._count_places()
+        return True
+
+    def note_back(self, hand: Hand) -> bool:
+        """Note a message that the process gives back; return whether it has to rest, having started none of many."""
+        if hand.is_dropped or self._is_resting:
+            return False
+        self._given_back += 1
+        self._is_resting = self._given_back >= BACKS_IN_A_ROW
+        self._count_places()
+        return self._is_resting
+
+    def end_rest(self) -> None:
+        """Give the process messages again."""
+        self._is_resting, self._given_back = False, 0
+        self._count_places()
+
     def started(self, key: HandKey) -> None:
-        """Note the start of a message."""
+        """Note the start of a message; a message that was taken from the process is aborted."""
         hand = self.hands.get(key)
-        if hand is not None and not hand.is_started:
+        self._given_back = 0
+        if hand is None:
+            self.send(FrameKind.ABORT, execution=key.execution_id, attempt=key.attempt)
+        elif not hand.is_started:
             self._pace.started(key)
             hand.start()
 
@@ -155,7 +201,7 @@ class Session:
 
     def _count_places(self) -> None:
         wanted = self._prefetch or self.threads * self._pace.per_thread
-        self.places.total = 0 if self.is_draining else wanted
+        self.places.total = 0 if self.is_draining or self._is_silent or self._is_resting else wanted
 
     def drain(self) -> None:
         """Give the process no further messages."""

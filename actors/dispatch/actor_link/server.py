@@ -16,7 +16,7 @@ from actors.dispatch.actor_link.key_gate import TlsListener
 from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
 from actors.dispatch.actor_link.process_records import ProcessRecords
-from actors.dispatch.actor_link.process_session import Session
+from actors.dispatch.actor_link.process_session import REST_SECONDS, Session
 from actors.dispatch.actor_link.tls_port import TlsPort
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.access.key_ring import Key
@@ -198,6 +198,9 @@ class ActorServer:
         key = HandKey.of(frame)
         hand = session.hands.get(key)
         if hand is not None and hand.end(frame):
+            if frame["kind"] == FrameKind.BACK and session.note_back(hand):
+                log.warning("process %s gives back all messages and starts none; it rests", session.shown_pid)
+                self.run(self._rest(session))
             return
         if frame["kind"] != FrameKind.BACK:
             log.warning(
@@ -206,6 +209,11 @@ class ActorServer:
                 *key,
             )
             session.send(FrameKind.WRITTEN, execution=key.execution_id, attempt=key.attempt, is_written=False)
+
+    async def _rest(self, session: Session) -> None:
+        await asyncio.sleep(REST_SECONDS)
+        session.end_rest()
+        self.report_room()
 
     def lost(self, session: Session) -> None:
         """Handle a broken connection."""

@@ -83,6 +83,27 @@ def test_message_that_kills_its_process_three_times_is_a_dead_letter(
     assert errors_of(database)[3:] == ["PROCESS_LOST"]
 
 
+def test_message_in_advance_loses_no_attempt_with_its_process(
+    user: User, tasks: Any, database: Database, tmp_path: Path
+) -> None:
+    user.worker()
+    victim = user.process(threads=1)
+    word = str(tmp_path / "go")
+    eventually(lambda: database.fetch(text("SELECT 1 FROM endpoints WHERE name = 'hold'")))
+    tasks.hold.send(word)
+    eventually(lambda: user.lines() == [f"hold {word}"])
+    tasks.note.send("next")
+    running = text("SELECT 1 FROM executions WHERE status = 'RUNNING'")
+    eventually(lambda: len(database.fetch(running)) == 2, what="the second message in the process, which has a thread")
+    victim.kill()
+    Path(word).touch()
+    user.process(threads=1)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
+    assert errors_of(database) == ["PROCESS_LOST"]
+    found = text("SELECT endpoint, attempt_count AS attempts FROM executions")
+    assert {row.endpoint: row.attempts for row in database.fetch(found)} == {"hold": 2, "note": 1}
+
+
 def test_late_outcome_after_the_death_of_the_worker_is_refused(
     user: User, tasks: Any, database: Database, tmp_path: Path
 ) -> None:

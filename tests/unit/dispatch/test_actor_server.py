@@ -1,9 +1,7 @@
 """Server for processes with actors: sessions and registrations."""
 
 import asyncio
-import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,47 +12,14 @@ from actors.dispatch import actor as actor_dispatch
 from actors.dispatch.actor_link import pace, process_records, process_session
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
-from actors.dispatch.actor_link.server import ActorServer, ActorService
-from app.catalog.endpoints.actor_endpoints import RegisteredActors
-from app.kernel.access.key_ring import Key
-from app.kernel.errors import UnavailableError
+from actors.dispatch.actor_link.server import ActorServer
 from app.kernel.processes.actor_processes import ActorProcess
 from app.queue.executions.execution_model import DeliveryError, NotSentError
-from brokers.sharing.actor_places import ActorProcesses
-from tests.contract.dispatch.dispatching import Opening, identity, run
+from tests.contract.dispatch.dispatching import identity, run
+from tests.unit.dispatch.actor_services import Registrations, opening, path_of, quick_registrations, service_of
 from tests.waiting import eventually
 
 READ_BYTES = 65_536
-
-
-class Registrations:
-    """Registrations of actors; the first one lasts until it may go on."""
-
-    def __init__(self) -> None:
-        self.has_begun, self.may_end = threading.Event(), threading.Event()
-        self.is_running = self.has_overtaken = False
-        self.records = list[ActorProcess]()
-        self.failures = 0  # of the next records
-
-    def register(self, actors: Sequence[Mapping[str, Any]], key: Key | None = None) -> RegisteredActors:
-        self.has_overtaken |= self.is_running
-        self.is_running = True
-        self.has_begun.set()
-        assert self.may_end.wait(30)
-        self.is_running = False
-        return RegisteredActors({each["name"]: each["name"] for each in actors})
-
-    def record(self, process: ActorProcess) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise UnavailableError("no database")
-        self.records.append(process)
-
-
-def quick_registrations() -> Registrations:
-    registrations = Registrations()
-    registrations.may_end.set()
-    return registrations
 
 
 def hello(session: str, *actors: str) -> bytes:
@@ -64,10 +29,6 @@ def hello(session: str, *actors: str) -> bytes:
 async def connect(server: ActorServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     await server.open()
     return await asyncio.open_unix_connection(path_of(server.service))
-
-
-def path_of(service: ActorService) -> Path:
-    return service.directory / f"{service.worker_id}.sock"
 
 
 async def next_frame(reader: asyncio.StreamReader) -> Mapping[str, Any]:
@@ -83,16 +44,8 @@ async def end(server: ActorServer, reader: asyncio.StreamReader, writer: asyncio
     await writer.wait_closed()
 
 
-def service_of(sockets: Path, registrations: Registrations) -> ActorService:
-    return ActorService(sockets, "w", ActorProcesses(), registrations.register, registrations.record, lambda: None)
-
-
 def server_of(sockets: Path, registrations: Registrations) -> ActorServer:
     return ActorServer(service_of(sockets, registrations))
-
-
-def opening(service: ActorService) -> Opening:
-    return Opening(lambda network: actor_dispatch.ActorDispatcher(replace(network, actors=service)))
 
 
 def test_second_hello_waits_for_the_registration_of_the_first(sockets: Path) -> None:
@@ -145,30 +98,6 @@ def test_new_connection_of_a_process_takes_back_the_messages_of_the_earlier_one(
         await end(server, reader, writer)
 
     asyncio.run(main())
-
-
-def test_message_of_a_process_that_does_not_answer_ends_with_its_time_limit(
-    sockets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process_session, "UNSTARTED_SECONDS", 0.01)
-    service = service_of(sockets, quick_registrations())
-    spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 50, "max_lost": 3}
-
-    async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
-        await asyncio.to_thread(eventually, path_of(service).is_socket)
-        reader, writer = await asyncio.open_unix_connection(path_of(service))
-        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
-        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
-        with pytest.raises(DeliveryError, match="within 50 ms") as lost:
-            async with asyncio.timeout(30):
-                await dispatcher.send(spec, identity())
-        assert (lost.value.type, lost.value.again_ms) == ("TIMEOUT", 0)
-        await dispatcher.close()
-        assert [frame["kind"] for frame in FrameReader().feed(await reader.read())] == ["MESSAGE", "DROP", "ABORT"]
-        writer.close()
-        await writer.wait_closed()
-
-    run(opening(service), main)
 
 
 def test_started_message_ends_with_its_time_limit(sockets: Path) -> None:

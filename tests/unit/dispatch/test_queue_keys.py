@@ -19,7 +19,7 @@ ACTORS: Sequence[Mapping[str, Any]] = [{"name": "mail", "queue": "mails"}, {"nam
 
 
 class Ring:
-    """Keys whose text is their scopes."""
+    """Keys with their scopes as text."""
 
     def verify(self, presented: str, is_flooded: object) -> Key:
         return Key("id", "shop", frozenset(presented.split(",")))
@@ -59,7 +59,7 @@ def test_worker_admits_a_key_of_some_queues_and_no_other() -> None:
         working_key(Ring(), "read,jobs:write")
 
 
-def test_message_goes_to_no_process_whose_key_does_not_open_its_queue() -> None:
+def test_message_goes_to_no_process_with_a_key_of_other_queues() -> None:
     """Also of an actor that had another queue when the process registered it."""
     sessions = [session_with("actors:work:mails")]
     assert freest(sessions, "mail", "mails") is sessions[0]
@@ -68,14 +68,14 @@ def test_message_goes_to_no_process_whose_key_does_not_open_its_queue() -> None:
     assert freest(sessions, "mail", "money") is sessions[1]
 
 
-def test_refused_actor_has_no_places_even_if_it_is_told_twice() -> None:
+def test_refused_actor_has_no_places() -> None:
     session = session_with("actors:work:mails")
     session.serve(RegisteredActors({"mail": "mail", "pay": "pay"}, {"pay": "closed"}))
     assert set(session.places.endpoints) == {"mail"}
     assert session.refused == {"pay": "closed"}
 
 
-def test_process_with_some_queues_starts_jobs_of_its_own_actors_and_those_of_its_scopes() -> None:
+def test_process_with_some_queues_starts_jobs_of_its_own_actors_and_of_its_scopes() -> None:
     limited = session_with("actors:work:mails", "jobs:write:bill-*")
     assert [name for name in ("mail", "pay", "bill-x", "other") if limited.may_start(name)] == ["mail", "pay", "bill-x"]
     for unlimited in (session_with(), session_with(Scope.ACTORS_WORK), session_with(Scope.ADMIN)):

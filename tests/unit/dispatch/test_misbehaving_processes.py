@@ -1,0 +1,182 @@
+"""Processes that are stopped, give all messages back, lie about threads, or do not read."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.actor import ActorDispatcher
+from actors.dispatch.actor_link import hand, pace, process_connection, process_session
+from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.server import ActorService
+from app.queue.executions.execution_model import DeliveryError, NotSentError
+from tests.contract.dispatch.dispatching import identity, run
+from tests.unit.dispatch.actor_services import opening, path_of, quick_registrations, service_of
+from tests.waiting import eventually
+
+SPEC = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}
+ROOM = encode(FrameKind.ROOM, queue="default", places=1_000)
+
+
+class Process:
+    """Process at a socket that does what a test tells."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._frames = FrameReader()
+        self._seen = list[Mapping[str, Any]]()
+
+    def tell(self, kind: FrameKind, about: Mapping[str, Any] | None = None, **fields: Any) -> None:
+        named = {} if about is None else {"execution": about["execution"], "attempt": about["attempt"]}
+        self.writer.write(encode(kind, **named, **fields))
+
+    async def next(self, kind: FrameKind) -> Mapping[str, Any]:
+        """Return the next frame, of this kind."""
+        async with asyncio.timeout(30):
+            while not self._seen:
+                self._seen += self._frames.feed(await self.reader.read(65_536))
+        frame = self._seen.pop(0)
+        assert frame["kind"] == kind
+        return frame
+
+
+@asynccontextmanager
+async def process_at(service: ActorService, session: str = "s", **about: Any) -> AsyncIterator[Process]:
+    """Connect a process with the actor `mail` and places for many messages."""
+    await asyncio.to_thread(eventually, path_of(service).is_socket)
+    reader, writer = await asyncio.open_unix_connection(path_of(service))
+    process = Process(reader, writer)
+    process.tell(FrameKind.HELLO, protocol=1, session=session, actors=[{"name": "mail"}], **about)
+    writer.write(ROOM)
+    try:
+        yield process
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+def test_other_process_gets_the_message_of_a_stopped_process(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_session, "UNSTARTED_SECONDS", 0.01)
+    monkeypatch.setattr(hand, "ANSWER_SECONDS", 0.05)
+    service = service_of(sockets, quick_registrations())
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service, "stopped") as stopped, process_at(service, "other") as other:
+            await stopped.next(FrameKind.WELCOME)
+            await other.next(FrameKind.WELCOME)
+            places = service.processes.serving("mail")[0]
+            with pytest.raises(NotSentError, match="gave it back"):
+                async with asyncio.timeout(30):
+                    await dispatcher.send(SPEC, identity())
+            message = await stopped.next(FrameKind.MESSAGE)
+            await stopped.next(FrameKind.DROP)
+            assert places.total == 0
+            again = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=2)))
+            other.tell(FrameKind.DONE, await other.next(FrameKind.MESSAGE), result=1)
+            assert await again == {"body": 1}
+            stopped.tell(FrameKind.STARTED, message)  # begun before the DROP was read
+            assert (await stopped.next(FrameKind.ABORT))["attempt"] == message["attempt"]
+            assert places.total == pace.PER_THREAD
+
+    run(opening(service), main)
+
+
+def test_message_without_an_answer_of_a_sending_process_ends_with_the_time_limit(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may have begun the message."""
+    monkeypatch.setattr(process_session, "UNSTARTED_SECONDS", 0.01)
+    monkeypatch.setattr(hand, "ANSWER_SECONDS", 0.2)
+    service = service_of(sockets, quick_registrations())
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            sending = asyncio.ensure_future(dispatcher.send(SPEC | {"timeout_ms": 300}, identity()))
+            await process.next(FrameKind.MESSAGE)
+            await process.next(FrameKind.DROP)
+            process.tell(FrameKind.ROOM, queue="default", places=1_000)
+            with pytest.raises(DeliveryError, match="within 300 ms"):
+                async with asyncio.timeout(30):
+                    await sending
+            await process.next(FrameKind.ABORT)
+
+    run(opening(service), main)
+
+
+def test_process_that_gives_back_everything_rests(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_session, "BACKS_IN_A_ROW", 3)
+    woken = asyncio.Event()
+    service = service_of(sockets, quick_registrations(), woken.set)
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            places = service.processes.serving("mail")[0]
+            for number in (1, 2, 3):
+                assert places.total == pace.PER_THREAD
+                sending = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=number)))
+                process.tell(FrameKind.BACK, await process.next(FrameKind.MESSAGE))
+                with pytest.raises(NotSentError):
+                    await sending
+            assert places.total == 0
+            woken.clear()
+            async with asyncio.timeout(30):
+                await woken.wait()
+            assert places.total == pace.PER_THREAD
+            for number in (4, 5, 6, 7):
+                sending = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=number)))
+                message = await process.next(FrameKind.MESSAGE)
+                process.tell(FrameKind.STARTED, message)
+                process.tell(FrameKind.BACK, message)
+                with pytest.raises(NotSentError):
+                    await sending
+                assert places.total == pace.PER_THREAD
+
+    run(opening(service), main)
+
+
+def test_process_has_no_more_threads_queues_and_actors_than_a_process_can_have(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = service_of(sockets, quick_registrations())
+
+    async def main(_: ActorDispatcher) -> None:
+        async with process_at(service, threads=10**9) as process:
+            await process.next(FrameKind.WELCOME)
+            places = service.processes.serving("mail")[0]
+            assert places.total == process_session.MAX_THREADS * pace.PER_THREAD
+            process.tell(FrameKind.HELLO, protocol=1, session="s", actors=[{"name": "mail"}], threads=2, prefetch=10**9)
+            await process.next(FrameKind.WELCOME)
+            assert places.total == process_session.MAX_THREADS * pace.MAX_PER_THREAD
+            for number in range(process_session.MAX_QUEUES):
+                process.tell(FrameKind.ROOM, queue=f"q{number}", places=1)
+            assert "at most 1000 are allowed" in (await process.next(FrameKind.REFUSED))["reason"]
+        monkeypatch.setattr(process_connection, "MAX_ACTORS", 0)
+        async with process_at(service, "other") as process:
+            assert "at most 0" in (await process.next(FrameKind.REFUSED))["reason"]
+
+    run(opening(service), main)
+
+
+def test_process_that_does_not_read_is_not_read(sockets: Path) -> None:
+    """Each late outcome has an answer, which would fill memory."""
+    service = service_of(sockets, quick_registrations())
+    late = encode(FrameKind.DONE, execution="x" * 60_000, attempt=1)
+
+    async def main(_: ActorDispatcher) -> None:
+        await asyncio.to_thread(eventually, path_of(service).is_socket)
+        with socket.socket(socket.AF_UNIX) as process:
+            process.connect(str(path_of(service)))
+            process.settimeout(3)
+            process.sendall(encode(FrameKind.HELLO, protocol=1, session="s", actors=[]))
+            with pytest.raises(TimeoutError):
+                await asyncio.to_thread(process.sendall, late * 500)
+
+    run(opening(service), main)
