@@ -13,11 +13,11 @@ from dramatiq.cli import make_argument_parser
 from gunicorn.config import Config
 from packaging.requirements import Requirement
 
-from app.cli.kernel_commands import COMMANDS
+from app.cli.application_group import ApplicationGroup
 from app.features import FEATURES
 
 ROOT = Path(__file__).parents[1]
-FLASK = {str(command.name): command for command in (*COMMANDS, *(c for each in FEATURES for c in each.commands()))}
+FLASK = {str(command.name): command for command in ApplicationGroup(FEATURES).all_commands()}
 OF_OTHERS = {"openapi", "quiet-hours"}  # commands of flask-smorest, and of the example in docs/how-to/extend.md
 EXAMPLE = "service."  # modules of that example
 _HEREDOC = re.compile(r"(<<'?(\w+)'?.*?\n).*?^\2$", re.DOTALL | re.MULTILINE)

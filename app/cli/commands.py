@@ -19,7 +19,6 @@ from app.kernel.audit import Actor
 from app.kernel.db import Database, startup
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import TaskExecutorError
-from app.kernel.suggestions import did_you_mean
 from app.web.services import services
 from schema.lease import MigrationBusyError
 from schema.schema_version import UnreleasedSchemaError
@@ -102,18 +101,6 @@ class ServiceCommand(WholeSummary):
 
 class ServiceGroup(WholeSummary, AppGroup):
     command_class = ServiceCommand
-
-
-class ApplicationGroup(AppGroup):
-    """Commands of the application, which Flask looks up after its own commands."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; raises UsageError with the nearest name, which Flask does not suggest."""
-        found = super().get_command(ctx, cmd_name)
-        if found is None and isinstance(ctx.command, click.Group) and not ctx.resilient_parsing:
-            near = did_you_mean(cmd_name, ctx.command.list_commands(ctx))
-            ctx.fail(f"no such command {cmd_name!r}.{near or ' The list of commands is in --help.'}")
-        return found
 
 
 class Listing(ServiceCommand, ServiceGroup):

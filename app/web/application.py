@@ -60,9 +60,9 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 
 def _add_commands(app: Flask) -> None:
-    from app.cli.kernel_commands import group_with  # noqa: PLC0415 - a web process needs none
+    from app.cli.application_group import ApplicationGroup  # noqa: PLC0415 - a web process needs none
 
-    app.cli = group_with(command for feature in FEATURES for command in feature.commands())
+    app.cli = ApplicationGroup(FEATURES)
 
 
 def _register(app: Flask, settings: Settings) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.kernel_commands import COMMANDS
+from app.cli.application_group import ApplicationGroup
 from app.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_each_command_is_documented_and_prints_json() -> None:
         assert "--json" in options, name
 
 
-EVERY = [*COMMANDS, *(command for feature in FEATURES for command in feature.commands())]
+EVERY = ApplicationGroup(FEATURES).all_commands()
 
 
 def commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
@@ -32,6 +32,14 @@ def commands(name: str, command: click.Command) -> list[tuple[str, click.Command
     if not isinstance(command, click.Group):
         return [(name, command)]
     return [found for below, each in command.commands.items() for found in commands(f"{name} {below}", each)]
+
+
+def test_command_is_found_by_each_listed_name() -> None:
+    group = ApplicationGroup(FEATURES)
+    context = click.Context(group)
+    names = group.list_commands(context)
+    found = [group.get_command(context, name) for name in names]
+    assert [command and command.name for command in found] == names == sorted(names)
 
 
 def test_every_command_named_in_a_document_exists() -> None:
