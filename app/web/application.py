@@ -1,11 +1,14 @@
 """Flask application of the REST API."""
 
 import os
+from collections.abc import Callable
+from functools import cache, partial
 
 import click
 from flask import Flask, Request
 from flask.cli import FlaskGroup
 from flask.sessions import NullSession, SessionInterface
+from werkzeug.routing import Rule
 
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
@@ -22,10 +25,19 @@ class _NoSessions(SessionInterface):
         return self._none
 
 
+class _Route(Rule):
+    """Rule that compiles what builds its addresses at the first use, because few of all rules ever build one."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled = cache(partial(super()._compile_builder, append_unknown))
+        return lambda rule, /, **values: compiled()(rule, **values)
+
+
 class _Application(Flask):
     """Flask application whose views and hooks are all synchronous; Flask would inspect each for each request."""
 
     session_interface = _NoSessions()
+    url_rule_class = _Route
 
     def ensure_sync(self, func: AnyFunction) -> AnyFunction:
         """Return a view or hook as it is."""

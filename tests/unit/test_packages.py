@@ -54,6 +54,15 @@ def test_process_starts_with_few_modules_and_without_searching_for_garbage(proce
     assert full_collections == 0
 
 
+def test_web_process_compiles_no_builder_of_addresses_at_the_start() -> None:
+    # werkzeug compiles trees, and an audit event reports each compilation with its source.
+    is_tree = "event == 'compile' and isinstance(of[0], ast.AST)"
+    watch = f"seen = []; sys.addaudithook(lambda event, of: {is_tree} and seen.append(of))"
+    build = "application.test_request_context().push(); from flask import url_for; url_for('console.overview')"
+    program = f"import ast, json, sys; {watch}; import app; application = app.create_app(); first = len(seen); {build}"
+    assert run(f"{program}; print(json.dumps([first, len(seen)]))") == [0, 1]
+
+
 def test_processes_end_without_searching_for_garbage() -> None:
     report = "import atexit, gc, json; atexit.register(lambda: print(json.dumps(gc.get_freeze_count())))"
     assert run(f"{report}; import app") > 1_000, "a search would take a third of the CPU time of each command"
