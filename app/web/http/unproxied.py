@@ -1,22 +1,21 @@
-"""Objects behind Flask's proxies: each access to an attribute of a proxy takes four calls."""
+"""Objects behind Flask's proxies: each access to an attribute of a proxy takes four calls, a getter one."""
+
+from collections.abc import Callable
+from typing import Any, cast
 
 from flask import Flask, Request, current_app, g, request
 from flask.ctx import _AppCtxGlobals
 
 
-def current_application() -> Flask:
-    """Return the application of the current request or command."""
-    found: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - as documented
-    return found
+def _behind(proxy: Any) -> Callable[[], Any]:
+    return cast("Callable[[], Any]", proxy._get_current_object)  # noqa: SLF001 - as documented
 
 
-def current_request() -> Request:
-    """Return the current request."""
-    found: Request = request._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - as documented
-    return found
+current_application: Callable[[], Flask] = _behind(current_app)
+"""Return the application of the current request or command."""
 
+current_request: Callable[[], Request] = _behind(request)
+"""Return the current request."""
 
-def current_values() -> _AppCtxGlobals:
-    """Return the values of the current request, which `flask.g` also has."""
-    found: _AppCtxGlobals = g._get_current_object()  # noqa: SLF001 - as documented
-    return found
+current_values: Callable[[], _AppCtxGlobals] = _behind(g)
+"""Return the values of the current request, which `flask.g` also has."""
