@@ -3,7 +3,10 @@
 import os
 import time
 import zlib
+from datetime import datetime, timedelta
 from functools import partial
+
+from app.kernel.formats import EPOCH
 
 
 class _Form:
@@ -23,6 +26,16 @@ def _new(prefix: str) -> str:
     # In nanoseconds: pages that are filled in order stay full. The kernel's randomness differs in forked processes.
     start = f"{time.time_ns():016x}" if _Form.leads_with_time else os.urandom(8).hex()
     return f"{prefix}_{start}{os.urandom(8).hex()}"
+
+
+def time_of(id_: str) -> datetime | None:
+    """Return the creation time with which an id begins; None if ids begin at random, or the text is no id."""
+    start = id_.partition("_")[2][:16]
+    try:
+        nanoseconds = int(start, 16) if _Form.leads_with_time and len(start) == 16 else 0
+        return EPOCH + timedelta(microseconds=nanoseconds // 1000) if nanoseconds else None
+    except (ValueError, OverflowError):
+        return None
 
 
 job_id = partial(_new, "job")

@@ -19,6 +19,7 @@ def paths(story: Story) -> dict[str, str]:
     return {
         "executions": "/console/executions",
         "punctuality": "/console/executions?columns=punctuality&since=2h",
+        "all-columns": "/console/executions?columns=all&since=2h",
         "failed": f"/console/executions/{story.failed}",
         "endpoint-editor": "/console/endpoints/charge-card/edit",
         "endpoint-new": "/console/new-endpoint?type=NOTIFICATION",
@@ -63,6 +64,13 @@ def test_filter_is_in_the_address_and_back_undoes_it(tab: Tab, story: Story) -> 
     expect(tab.page.locator("tbody")).not_to_contain_text("charge-card")
     tab.page.go_back()
     expect(tab.page.locator("tbody")).to_contain_text("charge-card")
+
+
+def test_id_of_an_execution_is_copied(tab: Tab, story: Story) -> None:
+    tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.open(f"/console/executions/{story.failed}")
+    tab.page.get_by_role("button", name=f"copy {story.failed}").first.click()
+    assert tab.page.evaluate("navigator.clipboard.readText()") == story.failed
 
 
 def test_ticked_rows_stay_ticked_while_the_list_changes_and_are_cancelled_without_javascript(

@@ -24,6 +24,13 @@ PAGES_OF = "task_executor_console_pages"  # key of the application's extensions
 THEME_COOKIE = "te_console_theme"
 _THEMES = frozenset({"light", "dark"})
 
+SCOPES = {
+    Scope.READ: "see jobs, executions, endpoints and charts",
+    Scope.JOBS_WRITE: "create, retry and cancel, redrive and archive",
+    Scope.ADMIN: "change endpoints, limits, pauses and rules; see keys and the audit log",
+}
+"""Scopes by which pages and actions differ, and the actions that they allow."""
+
 # The script counts the distance of an instant up by itself.
 _DISTANCE = re.compile(r"(?<= data-ago>)[^<]*")
 
@@ -152,7 +159,7 @@ def frame(page: ConsolePage | None) -> Values:
     return {
         "page": page,
         "key": key,
-        "lacks": [scope.value for scope in Scope if key is not None and not key.allows(scope)],
+        "lacks": {scope: allowed for scope, allowed in SCOPES.items() if key is not None and not key.allows(scope)},
         "places": [(each.title, to(each.name)) for each in pages if key is not None and each.is_open],
         "navigation": [(each.nav, to(each.name), each.shortcut, each.name) for each in pages if each.nav],
         "notice": notices.current(),

@@ -8,7 +8,10 @@ from typing import Any
 from flask import request
 from marshmallow import Schema, ValidationError
 
-from app.kernel.formats import duration_ms, marshmallow_faults
+from app.console.http.forms import query
+from app.console.http.list_pages import AFTER, UNTIL
+from app.console.http.page_rendering import here, now
+from app.kernel.formats import duration_ms, marshmallow_faults, rfc3339
 
 SINCE = "since"
 CHOSEN = ("execution_id", "letter_id")
@@ -44,6 +47,16 @@ def read_filter(schema: Schema, names: Collection[str], period: tuple[str, str],
     if after is None:
         return AddressFilter(given, {}, {SINCE: "Must be a duration, such as 2h or 7d."})
     return AddressFilter(given, values | {period[0]: after})
+
+
+def pinned_address(since: str, period: tuple[str, str]) -> str:
+    """Return the address of the list with a fixed time in place of `since`; empty for no or a malformed duration."""
+    end = query().instant(UNTIL) or now()
+    begin = beginning(since, end)
+    if begin is None:
+        return ""
+    times = zip(period, (rfc3339(begin), rfc3339(end)), strict=True)
+    return here(**dict(times), **{SINCE: "", UNTIL: "", AFTER: ""})
 
 
 def _text(name: str) -> str:

@@ -21,7 +21,7 @@ from app.web.http.conditions import actor
 from app.web.services import services
 from schema.states import BulkAction, ExecutionStatus
 
-_OF_ACTION = ("if_running", "delay_seconds", "spread_seconds")
+OF_ACTION = ("if_running", "delay_seconds", "spread_seconds")
 _VERBS = {
     BulkAction.CANCEL: "Cancel executions",
     BulkAction.RETRY: "Retry failed executions",
@@ -48,7 +48,7 @@ def show() -> Values:
     """Preview the operation of the address; the form starts it."""
     verb = BulkAction(query().choice("action", [each.value for each in _VERBS], BulkAction.RETRY.value))
     found = filter_of_address(now())
-    given = {name: query().text(name) for name in _OF_ACTION if name in query()}
+    given = {name: query().text(name) for name in OF_ACTION if name in query()}
     states = _fitting(verb, found.given, given.get("if_running", ""))
     wanted = wanted_of(found) | ({"status": ",".join(states)} if states else {})
     values = {
@@ -78,7 +78,7 @@ def begin() -> Done:
     fields = form()
     wanted = fields.json_object("wanted", longest=MAX_WANTED)
     values: dict[str, Any] = {"action": fields.text("action"), "wanted": wanted}
-    values |= {name: fields.text(name) for name in _OF_ACTION if name in fields}
+    values |= {name: fields.text(name) for name in OF_ACTION if name in fields}
     for name in ("delay_seconds", "spread_seconds"):
         if name in values:
             values[name] = fields.whole(name, 0, least=0, most=31_622_400)
@@ -102,14 +102,19 @@ walks_page.add_changes("/bulk-operations/<operation_id>", BULK_OPERATIONS)
 def _operation_row(each: BulkOperation) -> dict[str, Any]:
     # An action that is newer than this page has its own name.
     verb = _DONE.get(each.action, each.action.value)
-    return walks_page.walk_row(each, each.operation_id, each.changed, verb, _listed_on(each.action))
+    given = {name: str(value) for name, value in each.parameters.items() if name in OF_ACTION and value}
+    given = {} if each.action is BulkAction.ARCHIVE else {"action": each.action.value, **given}
+    listed_on, begun_on = _pages_of(each.action)
+    return walks_page.walk_row(
+        each, each.operation_id, each.changed, verb=verb, listed_on=listed_on, begun_on=begun_on, given=given
+    )
 
 
-def _listed_on(verb: BulkAction) -> str:
-    """Return the page that lists what an action changes."""
+def _pages_of(verb: BulkAction) -> tuple[str, str]:
+    """Return the page that lists what an action changes, and the page that begins it."""
     if verb in OF_SCHEDULES:
-        return "jobs"
-    return "letters" if verb is BulkAction.ARCHIVE else "executions"
+        return "jobs", "schedules_bulk"
+    return ("letters", "archive") if verb is BulkAction.ARCHIVE else ("executions", "bulk")
 
 
 def _fitting(verb: BulkAction, given: Mapping[str, str], if_running: str) -> list[str]:

@@ -13,6 +13,7 @@ from app.catalog.endpoints import live_settings, version_history, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.inline_names import is_inline
 from app.catalog.endpoints.version_history import EndpointVersion
+from app.console.http import closed_contents
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, change, form, query
@@ -50,6 +51,7 @@ def show(name: str) -> Values:
         "title": name,
         "endpoint": _endpoint(name),
         "is_inline": is_inline(name),
+        "opened": _opened(name),
         "ranges": PERIODS,
         "last": chosen_period(),
         "reach": reach_of_endpoint(name),
@@ -89,7 +91,15 @@ def versions_(name: str) -> Values:
         "new": new,
         "changed": differences(_definition(by_number[old]), _definition(by_number[new])),
         "definition": shown_json(_definition(by_number[new])),
+        "is_closed": is_inline(name) and closed_contents.are_closed(),
     }
+
+
+def _opened(name: str) -> str:
+    """Return the definition of an inline endpoint, with the URL of its jobs, once a person opened it."""
+    if not (is_inline(name) and closed_contents.are_closed() and closed_contents.opened("endpoint", name)):
+        return ""
+    return shown_json(_definition(version_history.page_of_versions(services().database, name, PageRequest(1)).items[0]))
 
 
 @page.region("uses", reads="GET /endpoints/<name>/uses", live="catalog")

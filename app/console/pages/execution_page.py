@@ -21,8 +21,11 @@ from app.console.views.json_text import shown_json, shown_text
 from app.console.views.reason_words import way_out_of
 from app.console.views.row_without_contents import without_contents
 from app.console.views.timeline import timeline
+from app.console.views.words import full_instant
 from app.features.dead_letters.letter_list import letters_of
+from app.kernel import ids
 from app.kernel.db.paging import PageRequest
+from app.kernel.errors import ExecutionNotFoundError
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
@@ -142,7 +145,18 @@ def cancel(execution_id: str) -> Done:
 
 
 def _execution(execution_id: str) -> ExecutionWithInput:
-    return once_a_request("execution", lambda: execution_queries.get_execution(services().database, execution_id))
+    """Read the execution; raises ExecutionNotFoundError, with the age of an execution that was deleted."""
+    try:
+        return once_a_request("execution", lambda: execution_queries.get_execution(services().database, execution_id))
+    except ExecutionNotFoundError:
+        created_at = ids.time_of(execution_id)
+        if created_at is None or not now() - timedelta(days=3650) < created_at < now():
+            raise
+        retention = f"{services().settings.retention_days:g} days"
+        raise ExecutionNotFoundError(
+            f"Its ID is of {full_instant(created_at)}. An execution is deleted {retention} after its end"
+            " (TE_RETENTION_DAYS); charts and the audit log keep more."
+        ) from None
 
 
 def _request(execution_id: str) -> NextRequest:
@@ -178,8 +192,7 @@ def _sent_again(wanted: NextRequest) -> str:
 
 
 def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
-    if not _execution(execution_id).attempt_count:  # raises for an unknown execution
-        return []
+    _execution(execution_id)  # raises for an unknown execution
     read = partial(execution_queries.attempts_of, services().database, execution_id, PageRequest(ATTEMPTS))
     return once_a_request("attempts", partial(read, is_known=True)).items
 

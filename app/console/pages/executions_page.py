@@ -9,6 +9,7 @@ from app.console.http.forms import query
 from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now, to
+from app.console.pages.address_filter import SINCE, pinned_address
 from app.console.pages.execution_periods import periods_of
 from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage, filter_of_address
 from app.console.views.reason_words import reason_of
@@ -25,7 +26,7 @@ from schema.states import CANCELLABLE, ExecutionStatus
 
 ROWS = 50
 MANY_NEWER = 100
-PRESETS = ("fault", "punctuality", "traffic")
+PRESETS = ("fault", "punctuality", "traffic", "all")
 _FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
 PATIENCE_SECONDS = 0.1  # for the scan for rare executions, and for the reasons of waits
 
@@ -69,8 +70,10 @@ def list_() -> Values:
         "found": found,
         "older": address_behind(listed.next),
         "newer": _newer(found, until),
+        "pinned": pinned_address(found.given.get(SINCE, ""), CREATED),
         "columns": columns(),
         "reason_of": reason_of,
+        "presets": PRESETS,
         "exports": exports("executions", found.given),
     }
 

@@ -9,7 +9,7 @@ from app.console.http.forms import query
 from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now
-from app.console.pages.address_filter import SINCE, beginning, read_filter
+from app.console.pages.address_filter import SINCE, beginning, pinned_address, read_filter
 from app.features.dead_letters.api import DeadLetterQuery
 from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
@@ -70,6 +70,7 @@ def list_() -> Values:
         return {"letters": [], "faults": faults, "given": given, "older": "", "state": _state().value}
     found = page_of_letters(services().database, _until(wanted), PageRequest(ROWS, position_after()), LIST)
     shown: Values = {"letters": found.items, "older": address_behind(found.next)}
+    shown |= {"pinned": pinned_address(given.get(SINCE, ""), FAILED)}
     shown |= {"exports": exports("letters", {**given, "state": _state().value})}
     return shown | {"faults": {}, "given": given, "state": _state().value}
 

@@ -9,7 +9,7 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import to
 from app.console.views.filter_words import filter_words
-from app.features.dead_letters.redrives import REDRIVES
+from app.features.dead_letters.redrives import REDRIVES, Redrive
 from app.kernel.db.paging import PageRequest
 from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_store import BulkJobStore
@@ -25,17 +25,32 @@ page = ConsolePage("walks", "/walks", "Bulk operations and redrives", reads="GET
 @page.region("redrives", live="walks")
 def redrives() -> Values:
     found = REDRIVES.page(services().database, PageRequest(ROWS)).items
-    return {"rows": [walk_row(each, each.redrive_id, each.redriven, "redriven", "letters") for each in found]}
+    return {"rows": [_redrive_row(each) for each in found]}
 
 
-def walk_row(walk: BulkJob, walk_id: str, done: int, verb: str, listed_on: str) -> dict[str, Any]:
-    """Return the variables of a row; `listed_on` is the page that lists what the walk changes."""
+def _redrive_row(each: Redrive) -> dict[str, Any]:
+    return walk_row(each, each.redrive_id, each.redriven, verb="redriven", listed_on="letters", begun_on="redrive")
+
+
+def walk_row(
+    walk: BulkJob,
+    walk_id: str,
+    done: int,
+    *,
+    verb: str,
+    listed_on: str,
+    begun_on: str,
+    given: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the variables of a row; pages list what the walk changes, and preview with `given` the same again."""
+    wanted = {name: _text(value) for name, value in walk.wanted.items()}
     return asdict(walk) | {
         "id": walk_id,
         "done": done,
         "verb": verb,
-        "filter": [filter_words(name, _text(value)) for name, value in walk.wanted.items()],
-        "list": to(listed_on, **{name: _text(value) for name, value in walk.wanted.items()}),
+        "filter": [filter_words(name, text) for name, text in wanted.items()],
+        "list": to(listed_on, **wanted),
+        "again": to(begun_on, **(given or {}), **wanted),
     }
 
 

@@ -185,7 +185,7 @@
     if (event.target.closest("[data-keys]")) KEYS["?"]();
     const copy = event.target.closest(".copy");
     if (copy) {
-      navigator.clipboard?.writeText(copy.parentElement.querySelector("pre").textContent);
+      navigator.clipboard?.writeText(copy.dataset.copy ?? copy.parentElement.querySelector("pre").textContent);
       copy.textContent = "copied";
     }
   });

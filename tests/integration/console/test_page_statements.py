@@ -99,7 +99,7 @@ def test_pages_of_many_dead_letters_run_few_statements(
 
 
 def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[str]) -> dict[str, list[str]]:
-    """Open pages twice; return the statements of those that run too many the second time."""
+    """Open pages twice; return the statements of pages that run too many the second time."""
     admin, read = Visitor(app, Scope.ADMIN), dict[str, list[str]]()
     for address in wanted:
         assert "This part cannot be shown" not in admin.get(address), address
@@ -156,7 +156,7 @@ def test_page_of_an_execution_with_all_that_a_job_can_have_runs_few_statements(
 
 
 def executions_of_endpoint(database: Database, endpoint: str) -> list[str]:
-    """Return the executions of an endpoint, those of the highest priorities first."""
+    """Return the executions of an endpoint, from the highest priority to the lowest."""
     query = text("SELECT execution_id FROM executions WHERE endpoint = :endpoint ORDER BY priority DESC")
     return [row.execution_id for row in database.fetch(query, {"endpoint": endpoint})]
 

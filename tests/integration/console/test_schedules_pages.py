@@ -55,7 +55,7 @@ def test_overdue_schedules_come_first(api: Api, visitor: Visitor, database: Data
     assert "overdue" in page
 
 
-def test_clock_change_of_the_day_is_told(api: Api, visitor: Visitor) -> None:
+def test_clock_change_of_the_day_is_shown(api: Api, visitor: Visitor) -> None:
     register(api)
     created(api, cron(cron="30 2 * * *", timezone=BERLIN))
     page = visitor.get(f"{PATH}?date=2027-03-28&zone={BERLIN}")
@@ -72,7 +72,7 @@ def test_paused_schedules_are_listed_and_resumed(api: Api, visitor: Visitor) -> 
     assert api.get(f"/jobs/{job_id}").json["status"] == "ACTIVE"
 
 
-def test_faults_of_the_address_are_told(visitor: Visitor) -> None:
+def test_faults_of_the_address_are_named(visitor: Visitor) -> None:
     for query, words in (("zone=Mars", "time zone"), ("date=x", "Must be a date"), ("date=1900-01-01", "Must be from")):
         assert words in visitor.get(f"{PATH}?{query}", 400)
 
