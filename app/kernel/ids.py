@@ -3,10 +3,8 @@
 import os
 import time
 import zlib
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-
-from app.kernel.formats import EPOCH
 
 
 class _Form:
@@ -33,7 +31,7 @@ def time_of(id_: str) -> datetime | None:
     start = id_.partition("_")[2][:16]
     try:
         nanoseconds = int(start, 16) if _Form.leads_with_time and len(start) == 16 else 0
-        return EPOCH + timedelta(microseconds=nanoseconds // 1000) if nanoseconds else None
+        return datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC) if nanoseconds else None
     except (ValueError, OverflowError):
         return None
 
