@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from app.dev.stack.stack_client import Api
-from tests.acceptance.installing import ISOLATED, ROOT, built, environment, environment_with_extra, libraries_of
+from tests.acceptance.installing import ISOLATED, ROOT, built, environment_with_extra, libraries_of, unpacked
 
 CALL = """
 import sys
@@ -34,7 +34,7 @@ class InstalledClient:
     def at(cls, home: Path) -> "InstalledClient":
         """Build the client's wheel from a copy of the sources, and install the wheel."""
         source = shutil.copytree(ROOT / "client", home / "client", ignore=shutil.ignore_patterns("__pycache__"))
-        installed = environment(home / "installed-client", built(source, home / "wheel-of-client"))
+        installed = unpacked(home / "installed-client", built(source, home / "wheel-of-client"))
         return cls(environment_with_extra(home / "client-environment", installed), home / "wheel-of-client")
 
     def check(self, api: Api) -> None:

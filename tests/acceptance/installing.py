@@ -10,13 +10,24 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
+from zipfile import ZipFile
 
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-SDIST = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+# What pip does with a build backend, in one process.
+BUILD = """
+import os, sys, tarfile
+from setuptools import build_meta
+folder = sys.argv[1]
+name = build_meta.build_sdist(folder)
+with tarfile.open(os.path.join(folder, name)) as sdist:
+    sdist.extractall(folder, filter="data")
+os.chdir(os.path.join(folder, name.removesuffix(".tar.gz")))
+build_meta.build_wheel(folder)
+"""
 # The Python of the wheel must not import from the checkout.
 ISOLATED = {"PYTHONPATH": ""}
 
@@ -32,19 +43,33 @@ def built(source: Path, folder: Path) -> Path:
 
     setuptools leaves files beside the sources.
     """
-    run(sys.executable, "-c", SDIST, folder, cwd=source)
-    (sdist,) = folder.glob("*.tar.gz")
-    run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, sdist)
+    folder.mkdir(exist_ok=True)
+    run(sys.executable, "-c", BUILD, folder, cwd=source)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def environment(home: Path, wheel: Path | None = None) -> Path:
-    """Make an environment with only the wheel, and return its Python."""
+def environment(home: Path) -> Path:
+    """Make an environment without packages, and return its Python."""
     run(sys.executable, "-m", "venv", "--without-pip", home)
-    python = home / "bin" / "python"
-    if wheel is not None:
-        run(*PIP, "--python", python, "install", "--no-deps", wheel)
+    return home / "bin" / "python"
+
+
+def installed_by_pip(home: Path, wheel: Path) -> Path:
+    """Make an environment with only the wheel, and return its Python."""
+    python = environment(home)
+    run(*PIP, "--python", python, "install", "--no-deps", wheel)
+    return python
+
+
+def unpacked(home: Path, wheel: Path) -> Path:
+    """Make an environment with only the files of the wheel, as an installation without bytecode leaves them.
+
+    A start of pip takes longer than all else that is done with a small wheel; pip installs the product's.
+    """
+    python = environment(home)
+    with ZipFile(wheel) as archive:
+        archive.extractall(libraries_of(python))
     return python
 
 

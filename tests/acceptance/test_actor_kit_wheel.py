@@ -6,7 +6,7 @@ import subprocess
 from importlib.metadata import distributions
 from pathlib import Path
 
-from tests.acceptance.installing import ISOLATED, ROOT, built, environment, environment_with_extra, libraries_of
+from tests.acceptance.installing import ISOLATED, ROOT, built, environment_with_extra, libraries_of, unpacked
 
 USE = """
 import dramatiq
@@ -28,7 +28,7 @@ except dramatiq.errors.BrokerConnectionError as error:
 
 def test_actor_kit_runs_with_dramatiq_alone(tmp_path: Path) -> None:
     source = shutil.copytree(ROOT / "actor_kit", tmp_path / "kit", ignore=shutil.ignore_patterns("__pycache__"))
-    installed = environment(tmp_path / "installed", built(source, tmp_path / "wheel"))
+    installed = unpacked(tmp_path / "installed", built(source, tmp_path / "wheel"))
     python = environment_with_extra(tmp_path / "environment", installed)
     names = {found.metadata["name"].lower() for found in distributions(path=[str(libraries_of(python))])}
     assert names == {"task-executor-dramatiq", "dramatiq"}

@@ -6,7 +6,7 @@ import subprocess
 from importlib.metadata import distributions
 from pathlib import Path
 
-from tests.acceptance.installing import ISOLATED, ROOT, built, environment, libraries_of
+from tests.acceptance.installing import ISOLATED, ROOT, built, libraries_of, unpacked
 
 VERIFY = """
 from task_executor_receiver import VerificationError, Verifier
@@ -19,7 +19,7 @@ except VerificationError as error:
 
 def test_receiver_runs_without_other_distributions(tmp_path: Path) -> None:
     source = shutil.copytree(ROOT / "receiver", tmp_path / "receiver", ignore=shutil.ignore_patterns("__pycache__"))
-    python = environment(tmp_path / "environment", built(source, tmp_path / "wheel"))
+    python = unpacked(tmp_path / "environment", built(source, tmp_path / "wheel"))
     installed = distributions(path=[str(libraries_of(python))])
     assert [found.metadata["name"] for found in installed] == ["task-executor-receiver"]
     command, isolated = [python, "-c", VERIFY], os.environ | ISOLATED

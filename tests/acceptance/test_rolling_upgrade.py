@@ -1,7 +1,7 @@
 """Rolling upgrade under load: the previous release and this release share one database, and no request fails.
 
 The previous release is the commit before the newest schema revision, or HEAD while the baseline is the only revision.
-The test builds the wheel of the previous release. An additional revision then changes tables in use.
+An additional revision then changes tables in use.
 """
 
 import signal
@@ -24,10 +24,11 @@ from app.kernel.db import Database
 from schema import migrate
 from tests import rows
 from tests.acceptance.conftest import client_of
-from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of
+from tests.acceptance.installing import ROOT, environment, libraries_of
 from tests.acceptance.load import Load, check_deliveries
 from tests.definitions import definitions
 from tests.history import REVISIONS, commit_before, extract
+from tests.parts import PACKAGES
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
@@ -56,18 +57,18 @@ def next_revision(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with the previous release's wheel and the libraries of this environment."""
+    """The Python of an environment with the previous release's packages and the libraries of this environment."""
     baseline, *later = sorted(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
     before = commit_before(later[-1]) if later else "HEAD"
-    source, wheel, home = (tmp_path_factory.mktemp(name) for name in ("source", "wheel", "before"))
-    extract(before, SOURCES, source)
-    found = {path.name for path in (source / REVISIONS).glob("[0-9]*.py")}
+    python = environment(tmp_path_factory.mktemp("before"))
+    packages = libraries_of(python)
+    extract(before, [*PACKAGES], packages)
+    found = {path.name for path in (packages / REVISIONS).glob("[0-9]*.py")}
     assert baseline in found
     assert found.isdisjoint(later[-1:])
-    python = environment(home, built(source, wheel))
-    # These paths come last, so the wheel of the previous release hides the packages of this checkout.
+    # These paths come last, so the packages of the previous release hide those of this checkout.
     libraries = "\n".join(path for path in sys.path if path.endswith("site-packages"))
-    (libraries_of(python) / "libraries.pth").write_text(libraries)
+    (packages / "libraries.pth").write_text(libraries)
     return python
 
 

@@ -33,8 +33,8 @@ from tests.acceptance.installing import (
     ROOT,
     SOURCES,
     built,
-    environment,
     environment_with_extra,
+    installed_by_pip,
     libraries_of,
 )
 from tests.acceptance.jobs import deliver_one, wait_for_end
@@ -81,7 +81,7 @@ def wheel(home: Path) -> Path:
 @pytest.fixture(scope="module")
 def pythons(home: Path, wheel: Path) -> dict[str, Path]:
     """The Python of an environment for each part and for the verifier."""
-    installed = environment(home / "installed", wheel)
+    installed = installed_by_pip(home / "installed", wheel)
     return {part: environment_with_extra(home / part, installed, part) for part in (*PARTS, "verify")}
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from task_executor_client.testing import Stack, StackError
+
+from tests.cases import Breaches
 
 pytestmark = pytest.mark.acceptance
 
@@ -64,8 +67,15 @@ def test_stack_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -
     assert done.returncode == 1
     assert "StackError: the stack for tests has ended" in done.stdout
     assert "no service here" in done.stdout
-    for missing in ("bin/python", str(tmp_path), "no-such-python"):
-        done = run(tmp_path, "test_start.py", TASK_EXECUTOR_PYTHON=missing)
-        assert done.returncode == 1
-        assert "StackError: cannot run" in done.stdout, done.stdout
-        assert "set TASK_EXECUTOR_PYTHON to bin/python" in done.stdout
+
+
+def test_python_that_cannot_run_is_named_with_its_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Breaches() as breaches:
+        for missing in ("bin/python", str(tmp_path), "no-such-python"):
+            monkeypatch.setenv("TASK_EXECUTOR_PYTHON", missing)
+            with (
+                breaches.case(missing),
+                pytest.raises(StackError, match=r"cannot run .*; set TASK_EXECUTOR_PYTHON to bin/python"),
+            ):
+                Stack()
