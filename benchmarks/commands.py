@@ -53,7 +53,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--held", type=float, default=5, help="seconds until each of these deliveries is answered")
         command.add_argument("--size", choices=SIZES, default="full", help="size of the measurements of flow")
         command.add_argument("--steps", type=int, default=machine.STEPS, help="of the loop that measures the speed")
-        command.add_argument("--parts", help="parts of history or flow, such as lists,prune; all by default")
+        command.add_argument("--parts", help="parts of all, history or flow, such as lists,prune")
         command.add_argument("--commands", default="", help="commands of together and publish, such as all,soak")
         command.add_argument("--filters", type=int, default=2, help="maximum number of combined filters of a read")
         command.add_argument("--finished", type=int, default=5_000_000, help="finished executions in the history")
@@ -176,12 +176,16 @@ def _sizes(run: Run, options: Options) -> None:
 
 def _all(run: Run, options: Options) -> None:
     with _running(options, *peer.QUEUES, "aiohttp") as system:
-        drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
-        transports.measure(run, system, options.executions, options.rounds)
-        create.measure(run, system, options.seconds, options.rounds)
-        queues = [contender for contender in system.contenders if contender.name != "aiohttp"]
-        latency.measure(run, queues, system.arrivals, options.samples, options.rounds)
-        flight.measure(run, system, options.in_flight, options.held, 1)
+        contenders, arrivals, rounds = system.contenders, system.arrivals, options.rounds
+        queues = [contender for contender in contenders if contender.name != "aiohttp"]
+        parts: dict[str, Callable[[], object]] = {
+            "drain": lambda: drain.measure(run, contenders, arrivals, options.executions, rounds),
+            "transports": lambda: transports.measure(run, system, options.executions, rounds),
+            "create": lambda: create.measure(run, system, options.seconds, rounds),
+            "latency": lambda: latency.measure(run, queues, arrivals, options.samples, rounds),
+            "flight": lambda: flight.measure(run, system, options.in_flight, options.held, 1),
+        }
+        _take(run, parts, options)
 
 
 def _over(system: System, name: str, run: Run, options: Options, **own: object) -> None:
@@ -195,7 +199,8 @@ def _together(run: Run, options: Options) -> None:
     """Run several commands over one system, because its start takes longer than the smallest of them."""
     with _running(options) as system:
         for name in options.commands.split(","):
-            _over(system, name, run, options, parts=_PARTS_TOGETHER.get(name))
+            parts = [part for part in _PARTS_TOGETHER.get(name, ()) if part in (options.parts or part).split(",")]
+            _over(system, name, run, options, parts=",".join(parts) or None)
 
 
 def _publish(_run: Run, options: Options) -> None:
@@ -219,7 +224,11 @@ _PUBLISHED_ROUNDS = 3
 _PUBLISHED = {"flow": {"rounds": 1}, "sizes": {"seconds": 30.0}}
 """Options of published runs: the start of the workers is a small part of 30 s; flow takes turns within a round."""
 
-_PARTS_TOGETHER = {"history": "lists,prune", "flow": "isolation,limits,keys,overload,catch-up"}
+_PARTS_TOGETHER = {
+    "all": ("drain", "transports", "create", "latency", "flight"),
+    "history": ("lists", "prune"),
+    "flow": ("isolation", "limits", "keys", "overload", "catch-up"),
+}
 """Parts that differ most from the parts of other commands."""
 
 _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {

@@ -1,6 +1,6 @@
 """Benchmarks: commands run in their smallest size and report every metric. No value is judged.
 
-`make test` runs one of the commands, at random.
+`make test` runs one of the commands, or a part of it, at random.
 """
 
 import os
@@ -19,7 +19,7 @@ from app.console.pages import PAGES
 from benchmarks import environment
 from benchmarks.contenders import peer
 from benchmarks.contenders.actor_contenders import PEERS
-from benchmarks.measures import create, drain, flight, latency, prune, sizes, workflows
+from benchmarks.measures import create, drain, flight, latency, prune, sizes, transports, workflows
 from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
 from tests.cases import Breaches, choice_of
@@ -58,29 +58,52 @@ class Report:
     output: str
     folder: Path
 
+    @property
+    def tables(self) -> "Report":
+        """The report without the texts before it, in which other commands print some of the metrics of `all`."""
+        return Report(self.output.partition("# make bench: ")[2], self.folder)
+
     def is_complete(self, *figures: Figure) -> bool:
         """Return whether each column of the metrics has a value."""
         return all(all(values(self.output, figure)) for figure in figures)
 
 
-def check_all(report: Report) -> None:
-    # Parts of other commands print some of the metrics before the report, whose first sections are those of `all`.
-    report = Report(report.output.partition("# make bench: ")[2], report.folder)
-    figures = (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS)
-    assert report.is_complete(*figures)
-    assert values(report.output, flight.MOST) == ["50"]
-    assert values(report.output, drain.REPEATS) == ["0"]
-    assert values(report.output, create.RATIO)[1] == "1.00", "the ratio of Flask with an insert is not 1.00"
-    assert values(report.output, create.RATIO_TO_BARE)[2] == "1.00", "the ratio to bare tables is of other tables"
+def check_drain(report: Report) -> None:
+    assert report.tables.is_complete(drain.STEADY, drain.PYTHON, drain.DATABASE)
+    assert values(report.tables.output, drain.REPEATS) == ["0"]
 
 
-def check_history(report: Report) -> None:
-    """A history is built, and every list is measured."""
-    assert "building a history" in report.output
-    assert (report.folder / "history-1000-100" / "built").exists()
+def check_transports(report: Report) -> None:
+    assert report.is_complete(transports.RATIO)
+    assert len(values(report.output, transports.RATIO)) >= 3
+
+
+def check_create(report: Report) -> None:
+    assert report.tables.is_complete(create.ALONE)
+    assert values(report.tables.output, create.RATIO)[1] == "1.00", "the ratio of Flask with an insert is not 1.00"
+    ratios = values(report.tables.output, create.RATIO_TO_BARE)
+    assert ratios[2] == "1.00", "the ratio to bare tables is of other tables"
+
+
+def check_latency(report: Report) -> None:
+    assert report.tables.is_complete(*latency.IDLE, *latency.LATE)
+
+
+def check_flight(report: Report) -> None:
+    assert report.tables.is_complete(flight.RSS)
+    assert values(report.tables.output, flight.MOST) == ["50"]
+
+
+def check_prune(report: Report) -> None:
     assert sum(value != "" for value in values(report.output, prune.KEPT)) == 2, (
         "pruning was not measured both during a drain and during a load"
     )
+
+
+def check_lists(report: Report) -> None:
+    """A history is built, and every list is measured."""
+    assert "building a history" in report.output
+    assert (report.folder / "history-1000-100" / "built").exists()
     # Each measurement is printed at once, and again in the report.
     rows = set(re.findall(r"^\| GET .*", report.output, re.M))
     shown = [re.sub(r"\| GET (/[^?,]*).*", r"\1", row) for row in rows]
@@ -105,11 +128,25 @@ def check_pages(report: Report) -> None:
     assert len(measured) >= 2 * len(PAGES)
 
 
-def check_flow(report: Report) -> None:
-    isolated = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
-    assert report.is_complete(*isolated, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE)
+def check_isolation(report: Report) -> None:
+    assert report.is_complete(isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
+
+
+def check_limits(report: Report) -> None:
     assert any(values(report.output, limits.BUCKET_USED))
     assert any(values(report.output, limits.MOST_OPEN))
+
+
+def check_keys(report: Report) -> None:
+    assert report.is_complete(keys.ALL_STARTED)
+
+
+def check_overload(report: Report) -> None:
+    assert report.is_complete(overload.ACCEPTED, overload.HEALTH)
+
+
+def check_catch_up(report: Report) -> None:
+    assert report.is_complete(*backlogs.LATE)
 
 
 def check_sizes(report: Report) -> None:
@@ -137,15 +174,25 @@ def check_actors(report: Report) -> None:
     assert values(report.output, drain.REPEATS) == ["0"]
 
 
-CHECKS: dict[str, Callable[[Report], None]] = {
-    "all": check_all,
-    "soak": check_soak,
-    "sizes": check_sizes,
-    "workflows": check_workflows,
-    "history": check_history,
-    "pages": check_pages,
-    "flow": check_flow,
-    "actors": check_actors,
+# By command and part of the command.
+CHECKS: dict[tuple[str, str], Callable[[Report], None]] = {
+    ("all", "drain"): check_drain,
+    ("all", "transports"): check_transports,
+    ("all", "create"): check_create,
+    ("all", "latency"): check_latency,
+    ("all", "flight"): check_flight,
+    ("soak", ""): check_soak,
+    ("sizes", ""): check_sizes,
+    ("workflows", ""): check_workflows,
+    ("history", "lists"): check_lists,
+    ("history", "prune"): check_prune,
+    ("pages", ""): check_pages,
+    ("flow", "isolation"): check_isolation,
+    ("flow", "limits"): check_limits,
+    ("flow", "keys"): check_keys,
+    ("flow", "overload"): check_overload,
+    ("flow", "catch-up"): check_catch_up,
+    ("actors", ""): check_actors,
 }
 
 
@@ -159,15 +206,17 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.sampled
 def test_commands_report_every_metric_and_keep_the_report(folder: Path) -> None:
-    commands = choice_of(list(CHECKS), len(CHECKS))
-    words = ("--commands", ",".join(commands), "--keep", "--results", str(folder), "--only", "ours")
+    cases = choice_of(list(CHECKS), len(CHECKS))
+    commands, parts = dict.fromkeys(command for command, _ in cases), [part for _, part in cases if part]
+    words = ["--commands", ",".join(commands), "--keep", "--results", str(folder), "--only", "ours"]
+    words += ["--parts", ",".join(parts)] if parts else []
     output = run("together", *words, *SMALL, *SIZES, *HISTORY, BENCH_HOME=str(folder))
     print(output)  # for pytest, which shows it with a failure
     report = Report(output, folder)
     with Breaches() as breaches:
-        for command in commands:
-            with breaches.case(command):
-                CHECKS[command](report)
+        for case in cases:
+            with breaches.case(*case):
+                CHECKS[case](report)
     assert "The machine was " in output
     assert (folder / "together.md").read_text() in output
     assert ET.fromstring((folder / "together.svg").read_text()).tag.endswith("svg")
