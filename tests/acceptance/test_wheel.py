@@ -144,7 +144,7 @@ def verification(pythons: dict[str, Path], home: Path) -> Iterator[Run]:
     empty.mkdir()
     reports.mkdir()
     files = ["--json", str(reports / "report.json"), "--junit", str(reports / "report.xml")]
-    options = ["--duration", "25s", "--rate", "15", "--seed", "4", "--all", "--open-deliveries", "200", *files]
+    options = ["--duration", "25s", "--rate", "8", "--seed", "4", "--all", "--open-deliveries", "60", *files]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
     process = Child(
         "verify",

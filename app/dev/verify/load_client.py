@@ -16,7 +16,7 @@ from schema.states import Trigger
 
 ANSWER_SECONDS = 40.0  # longer than any answer of a working API
 _PATIENCE_SECONDS = 90.0
-_PAUSE_SECONDS = 0.2
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 1.0  # an outage must not become a flood of repeated requests
 _REPEATED = {429, 502, 503, 504}
 _CROWD_THREADS = 16
 
@@ -54,7 +54,7 @@ class LoadClient:
 
     def ask(self, path: str, body: Any = None, *, method: str = "POST", conflict_is_fine: bool = False) -> Any:
         """Send a request until it has an answer; None if it was refused, or had no answer in time."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
         while time.monotonic() < deadline:
             response = self._send(method, path, body)
             if response is not None and response.ok:
@@ -65,8 +65,9 @@ class LoadClient:
                 return None
             with self._lock:
                 self._repeats += 1
-            if self.stopping.wait(_PAUSE_SECONDS):
+            if self.stopping.wait(pause):
                 break
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         with self._lock:
             self._unanswered += 1
         return None

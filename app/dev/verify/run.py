@@ -37,7 +37,7 @@ from app.kernel.formats import numbered
 from app.kernel.function_types import Stopping
 from schema.states import FINAL, ExecutionStatus
 
-_STEP_SECONDS = 0.05
+_STEP_SECONDS = 0.1
 _SHOWN_EVERY_SECONDS = 1.0
 _QUIET_PATIENCE_SECONDS = 120.0  # without another end
 # After a fault: expiry of a lease, reclaim of its executions, restart of a process.
