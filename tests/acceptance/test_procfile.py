@@ -1,4 +1,4 @@
-"""Start in production: migrate, make a key, `honcho start`."""
+"""Start in production: `honcho start`."""
 
 import os
 import shlex
@@ -17,7 +17,11 @@ from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel import db
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from schema import migrate
 from tests.acceptance.jobs import deliver_one
+from tests.cases import choice_of
 
 pytestmark = pytest.mark.acceptance
 
@@ -45,15 +49,18 @@ def test_procfile_has_the_commands_of_the_development_stack() -> None:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.postgresql_only
 def test_honcho_runs_every_process_and_one_signal_stops_all(
     empty_database_url: str, receiver: Receiver, tmp_path: Path
 ) -> None:
+    """Honcho itself gets the signal, and stops the processes by TERM in either case."""
     stack = Stack(database_url=empty_database_url, commands={}, env={"PATH": PATH}, logs=tmp_path)
-    stack.run(programs.MIGRATE)
-    key = stack.run(programs.create_key("ops", "admin,jobs:write")).split()[-1]
+    migrate.upgrade(empty_database_url)
+    with closing(db.connect(empty_database_url, pool_size=1, application_name="test")) as database:
+        key = api_keys.create(database, "ops", [Scope.ADMIN, Scope.JOBS_WRITE], None)
     with closing(Api(stack.url, key)) as api:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in choice_of((signal.SIGINT, signal.SIGTERM), 2):
             honcho = stack.launch(f"honcho-{number.name}", ("tests.acceptance.patient_honcho", "start"))
             try:
                 stack.wait_until_ready()

@@ -65,9 +65,13 @@ class User:
         """Return the effects of the actors so far."""
         return self.effects.read_text().splitlines() if self.effects.exists() else []
 
-    def stop(self) -> None:
+    def kill_processes(self) -> None:
+        """Kill the processes with actors; the workers stay."""
         for child in self._children:
             child.kill()
+
+    def stop(self) -> None:
+        self.kill_processes()
         shutil.rmtree(self.sockets, ignore_errors=True)
 
 

@@ -42,6 +42,13 @@ def test_stack_serves_reports_dead_processes_restarts_and_stops_everything(stack
         stack.api.get("/jobs/job_unheard-of")
     assert (caught.value.status, caught.value.code) == (404, "JOB_NOT_FOUND")
 
+    before = stack.process("web").pid
+    assert stack.terminate("web") == 0
+    assert ports.is_free(stack.port)
+    stack.start_process("web")
+    stack.wait_until_ready()
+    assert stack.process("web").pid != before
+
     stack.kill("scheduler-1")
     stack.check()
     restarted = stack.start_process("scheduler-1")
@@ -50,14 +57,6 @@ def test_stack_serves_reports_dead_processes_restarts_and_stops_everything(stack
     restarted.wait(60)
     with pytest.raises(ChildError, match="scheduler-1 ended with status -9"):
         stack.check()
-    stack.start_process("scheduler-1")
-
-    before = stack.process("web").pid
-    assert stack.terminate("web") == 0
-    assert ports.is_free(stack.port)
-    stack.start_process("web")
-    stack.wait_until_ready()
-    assert stack.process("web").pid != before
 
     groups = [stack.process(name).pid for name in stack.names]
     assert len(groups) == 2

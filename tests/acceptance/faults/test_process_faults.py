@@ -16,10 +16,12 @@ from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
+from app.queue.jobs.job_cancellation import cancel_job
 from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.acceptance.load import Load, check_deliveries
+from tests.cron_jobs import add_interval_job
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -82,19 +84,16 @@ def test_killed_child_ends_its_worker_and_only_the_child_attempts_are_repeated(
 
 
 def test_every_tick_runs_once_while_schedulers_freeze_and_die(
-    database: Database, stack: Stack, api: Api, receiver: Receiver
+    database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     path = "/ok/every-tick"
-    stack.web()
-    api.post(
-        "/endpoints", {"name": "ticks", "type": "HTTP", "spec": {"url": receiver.base_url + path, "method": "POST"}}
-    )
+    rows.add_endpoint(database, spec={"url": receiver.base_url + path, "method": "POST"})
     stack.worker()
     settings = {"TE_LOOK_AHEAD_SEC": "1", "TE_CRON_TICK_INTERVAL_SEC": "0.1"}
     frozen, killed = stack.scheduler(**settings), stack.scheduler(**settings)
     for scheduler in (frozen, killed):
         stack.wait_for_line(scheduler, "scheduler started")
-    job = api.post("/jobs", {"endpoint": "ticks", "trigger": "INTERVAL", "every": "1s"})
+    job_id = add_interval_job(database, timedelta(seconds=1))
     receiver.wait_for(1, path=path)
     signal_all(family(frozen.pid), signal.SIGSTOP)
     before = len(receiver.wait_for(0, path=path))
@@ -104,7 +103,7 @@ def test_every_tick_runs_once_while_schedulers_freeze_and_die(
     before = len(receiver.wait_for(0, path=path))
     receiver.wait_for(before + 3, path=path)
     assert frozen.is_running
-    api.post(f"/jobs/{job['job_id']}/cancel")
+    cancel_job(database, job_id, actor=None)
     sent = [request.idempotency_key for request in receiver.wait_for(0, path=path)]
     ticks = database.fetch(text("SELECT execution_id, scheduled_at, started_at FROM executions ORDER BY scheduled_at"))
     assert len(sent) == len(set(sent)) <= len(ticks), (
