@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -23,9 +22,9 @@ from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.messages import Job, delay_of, endpoint_name, input_of, priority_of
 from task_executor_dramatiq.results import ExecutionsBackend
 from task_executor_dramatiq.sending import Execute, HttpSender, PostgresSender, UnknownActorError, enqueue, executing
+from task_executor_dramatiq.sent_executions import SentExecutions
 
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
-MAX_KNOWN_EXECUTIONS = 10_000
 JOIN_PAUSE_SECONDS = 0.02
 
 
@@ -65,10 +64,10 @@ class TaskExecutorBroker(Broker):
         self._transaction: ContextVar[Execute | None] = ContextVar("transaction", default=None)
         self._joining: Callable[[], AbstractContextManager[Any]] | None = None
         self._has_tried = False  # to register the actors before a transaction
-        self._executions: OrderedDict[tuple[str, str], str] = OrderedDict()
         self.sender: HttpSender | PostgresSender
         self.sender = HttpSender(url, key) if url.startswith("http") else PostgresSender(url)
         self.reader: HttpSender | PostgresSender = self.sender if api is None else HttpSender(*api)
+        self.executions = SentExecutions(self.reader)
         self._starting = Starting(self._links)
         super().__init__(middleware)
         self.queues: dict[str, None] = {}
@@ -184,27 +183,7 @@ class TaskExecutorBroker(Broker):
 
         Raises EndedError for a message that has ended. Needs a broker that reads by the API.
         """
-        if not isinstance(self.reader, HttpSender):
-            raise TypeError("give the broker the API: api=(url, key)")
-        execution_id = self.execution_of(message)
-        if execution_id is not None:
-            self.reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": if_running})
-
-    def execution_of(self, message: Any) -> str | None:
-        """Return the id of the execution of a message, read from the API; None if there is none."""
-        message_id: str = message.message_id
-        if message_id.startswith("exec_"):
-            return message_id
-        place = endpoint_name(message.actor_name), message_id  # the sender may choose the id, also for two actors
-        if (known := self._executions.get(place)) is None and isinstance(self.reader, HttpSender):
-            query = {"endpoint": place[0], "name": message_id, "limit": 1}
-            found = self.reader.ask("GET", "/jobs", query=query)["items"]
-            if not found or not found[0].get("execution"):
-                return None
-            known = self._executions[place] = found[0]["execution"]["execution_id"]
-            if len(self._executions) > MAX_KNOWN_EXECUTIONS:
-                self._executions.popitem(last=False)
-        return known
+        self.executions.cancel(message, if_running)
 
     def join(self, queue_name: str, *, timeout: int | None = None) -> None:
         """Wait until no message of a queue is unfinished; for tests. Raises QueueJoinTimeout."""

@@ -69,7 +69,7 @@ class ExecutionsBackend(ResultBackend):
         if not isinstance(reader, HttpSender):
             row = reader.run(lambda execute: execute(READ, (endpoint, message.message_id)))
             return None if row is None else (row[0], row[1], row[2])
-        execution_id = self._broker.execution_of(message)
+        execution_id = self._broker.executions.id_of(message)
         if execution_id is None:
             return None
         query = {"wait": f"{round(wait_seconds * 1000)}ms"} if wait_seconds else None
@@ -82,7 +82,7 @@ class ExecutionsBackend(ResultBackend):
         if not isinstance(reader, HttpSender):
             found = self.read(message)
             return None if found is None else found[0]
-        execution_id = self._broker.execution_of(message)
+        execution_id = self._broker.executions.id_of(message)
         try:
             answer = {} if execution_id is None else reader.ask("GET", f"/executions/{execution_id}")
         except MissingExecutionError:
