@@ -89,7 +89,7 @@ class Visitor:
 
 
 def page_rule(app: Flask, kind: str) -> str:
-    """Return the rule of the page of a thing, whose id has characters with a meaning in addresses."""
+    """Return the rule of the page of a thing; its id has characters with a meaning in addresses."""
     address = places.place_of(kind, "a/b?c#d")
     assert "a/b" not in address
     endpoint, _ = app.url_map.bind("x").match(address.partition("#")[0])

@@ -109,7 +109,7 @@ def test_errors_keep_type_message_traceback_causes_and_options() -> None:
     assert failed_error({"kind": "FAILED", "error": told}).permanent
 
 
-def test_queue_and_actor_of_a_message_are_those_of_its_frame() -> None:
+def test_queue_and_actor_of_a_message_are_taken_from_its_frame() -> None:
     given = {"args": [1], "queue_name": "absent", "actor_name": "absent", "message_id": "m"}
     message = messages.message_of({"execution": "e", "attempt": 1, "actor": "mail", "queue": "mails", "input": given})
     assert (message.queue_name, message.actor_name, message.args) == ("mails", "mail", (1,))
@@ -176,7 +176,7 @@ def test_both_sides_name_the_endpoint_of_an_actor(actor: str) -> None:
     assert endpoint_name(actor) == messages.endpoint_name(actor)
 
 
-def test_plain_name_of_an_actor_is_that_of_its_endpoint() -> None:
+def test_plain_name_of_an_actor_is_the_name_of_its_endpoint() -> None:
     assert [endpoint_name(actor) for actor in ("send_mail", "mail2")] == ["send-mail", "mail2"]
     assert endpoint_name("Send.Mail").startswith("send-mail-")
 
