@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.console.pages.address_filter import SINCE, read_filter
+from app.console.pages.address_filter import SINCE, beginning, read_filter
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.web.executions.execution_schemas import ExecutionQuery
 
@@ -17,6 +17,7 @@ NAMES = (
     *("scheduled_after", "scheduled_before"),
 )
 """Filters of the address, in the order in which they are shown."""
+_UNUSED = ("limit", "cursor", "workflow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,16 @@ class ExecutionQueryOfPage:
 
 def filter_of_address(now: datetime) -> ExecutionQueryOfPage:
     """Read the filter of the current address; a malformed value is a fault, and filters nothing."""
-    found = read_filter(ExecutionQuery(exclude=("limit", "cursor", "workflow")), NAMES, CREATED, now)
+    found = read_filter(ExecutionQuery(exclude=_UNUSED), NAMES, CREATED, now)
     return ExecutionQueryOfPage(found.given, ExecutionFilter(**found.values), found.faults)
+
+
+def filter_without(found: ExecutionQueryOfPage, name: str, now: datetime) -> ExecutionFilter:
+    """Return the filter of a page without one of its fields."""
+    left = {each: text for each, text in found.given.items() if each != name}
+    since = beginning(left.pop(SINCE, ""), now)
+    values = ExecutionQuery(exclude=_UNUSED).load(left)
+    return ExecutionFilter(**values | ({CREATED[0]: since} if since is not None else {}))
 
 
 def wanted_of(found: ExecutionQueryOfPage) -> dict[str, Any]:

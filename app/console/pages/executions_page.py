@@ -11,7 +11,7 @@ from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now, to
 from app.console.pages.address_filter import SINCE, pinned_address
 from app.console.pages.execution_periods import periods_of
-from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage, filter_of_address
+from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage, filter_of_address, filter_without
 from app.console.views.reason_words import reason_of
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import MICROSECOND
@@ -26,6 +26,7 @@ from schema.states import CANCELLABLE, ExecutionStatus
 
 ROWS = 50
 MANY_NEWER = 100
+MAX_TRIED, TRIED_ROWS = 4, 1_000  # fields of a filter without a match, each left out once; rows of a scan for each
 PRESETS = ("fault", "punctuality", "traffic", "all")
 _FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
 PATIENCE_SECONDS = 0.1  # for the scan for rare executions, and for the reasons of waits
@@ -69,6 +70,7 @@ def list_() -> Values:
         "faults": {},
         "found": found,
         "older": address_behind(listed.next),
+        "excluding": None if listed.items or listed.next else _excluding(found),
         "newer": _newer(found, until),
         "pinned": pinned_address(found.given.get(SINCE, ""), CREATED),
         "columns": columns(),
@@ -76,6 +78,20 @@ def list_() -> Values:
         "presets": PRESETS,
         "exports": exports("executions", found.given),
     }
+
+
+def _excluding(found: ExecutionQueryOfPage) -> Values | None:
+    """Return the field of the filter without which most executions match; None if none helps alone."""
+    best: Values | None = None
+    # The time first: most often it is too short.
+    for name, text in sorted(found.given.items(), key=lambda field: field[0] != SINCE)[:MAX_TRIED]:
+        wanted = filter_without(found, name, now())
+        request = PageRequest(MANY_NEWER)
+        listed = page_of_executions(services().database, wanted, request, chunk=TRIED_ROWS, seconds=0)
+        count = len(listed.items)
+        if count > (best["count"] if best else 0):
+            best = {"name": name, "text": text, "count": count, "is_more": listed.next is not None}
+    return best
 
 
 def columns() -> str:

@@ -48,6 +48,17 @@ def test_pin_makes_a_relative_time_fixed(admin: Visitor, story: Story, path: str
     assert ">pin</a>" not in again
 
 
+def test_list_without_a_match_names_the_filter_that_excludes_most(admin: Visitor, story: Story) -> None:
+    wanted = "endpoint=send-mail&status=CANCELLED&since=2h"
+    (address, words, count) = re.findall(
+        r'Without <a href="([^"]+)">([^<]+)</a> there are (\d+)\.', admin.get(f"{EXECUTIONS}?{wanted}")
+    )[0]
+    assert words == "status CANCELLED"
+    listed = admin.get(unescape(address))
+    assert int(count) == len(re.findall(r'<tr id="exec_', listed)) > 0
+    assert "Without <a" not in admin.get(f"{EXECUTIONS}?status=CANCELLED&error_type=NONE&endpoint=nobody")
+
+
 def test_all_columns_have_the_columns_of_each_preset(admin: Visitor, story: Story) -> None:
     head = re.compile(r'<th scope="col"[^>]*>([A-Z][\w ,]+)</th>')
     heads = {preset: set(head.findall(admin.get(f"{EXECUTIONS}?columns={preset}"))) for preset in PRESETS}

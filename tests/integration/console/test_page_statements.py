@@ -98,6 +98,14 @@ def test_pages_of_many_dead_letters_run_few_statements(
     assert with_many_statements(app, statements, [*addresses(places, "letters"), *previews]) == {}
 
 
+def test_list_without_a_match_runs_few_statements(
+    app: Flask, places: Mapping[str, str], statements: Statements
+) -> None:
+    """It reads once more for each field of its filter."""
+    wanted = "endpoint=target&status=FAILED&since=2h&error_type=NONE&labels=team%3Dnobody&name=nobody&queue=http"
+    assert with_many_statements(app, statements, [f"/console/executions?{wanted}"]) == {}
+
+
 def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[str]) -> dict[str, list[str]]:
     """Open pages twice; return the statements of pages that run too many the second time."""
     admin, read = Visitor(app, Scope.ADMIN), dict[str, list[str]]()
