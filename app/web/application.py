@@ -68,6 +68,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions[EXTENSION] = built
     if not is_command:
         _register(app, built.settings)
+        built.prepare_limits()
     return app
 
 

@@ -21,7 +21,6 @@ from app.kernel.tracing.exporting import exporting
 from app.kernel.wakeup import Place, WakeupSender
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.waits import Waits
-from app.web.http.rate_limits import CounterStorage, RateLimit
 from app.web.http.refusal_log import RefusalLog
 from app.web.http.unproxied import current_application, current_values
 from app.web.readiness import Readiness
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from app.cli.catalog_section import CatalogSection
     from app.feature import Feature
     from app.queue.reading.waiting_reasons import WaitingReason
+    from app.web.http.rate_limits import CounterStorage, RateLimit
     from schema.states import EndpointType
 
 APPLICATION_NAME = "te-web"
@@ -55,10 +55,6 @@ class Services:
             self.database, seconds=session_seconds, idle_seconds=min(session_seconds, IDLE_SESSION_SECONDS)
         )
         self.cursor_key = SigningKey(self.database, "cursors")
-        self.counters = CounterStorage.at(settings.rate_limit_storage_url)
-        rate, bad_rate, key = settings.rate_limit, settings.rate_limit_bad_keys, settings.secret_encryption_key
-        self.key_limit = RateLimit("key", rate, self.counters) if rate else None
-        self.bad_key_limit = RateLimit("bad-keys", bad_rate, self.counters) if bad_rate else None
         self.refusals = RefusalLog()
         self.shards = settings.shards(cockroach=self.database.is_cockroach)
         self.look_ahead_ms = round(settings.look_ahead_seconds * 1000)
@@ -66,10 +62,35 @@ class Services:
         self.creator = Creator(
             self.database, shards=self.shards, look_ahead_ms=self.look_ahead_ms, inline=inline, hint=wake
         )
+        key = settings.secret_encryption_key
         self.secret_box = SecretBox.from_setting(key) if key else None
         self.notifier = WakeupSender(self.database, settings.wakeup_redis_url)
         self.waits = Waits(self.database)
         self.exporting = exporting(settings.traces, "web")
+
+    @cached_property
+    def counters(self) -> "CounterStorage":
+        # The library takes 0.05 s to import, and no command limits requests.
+        from app.web.http.rate_limits import CounterStorage  # noqa: PLC0415
+
+        return CounterStorage.at(self.settings.rate_limit_storage_url)
+
+    @cached_property
+    def key_limit(self) -> "RateLimit | None":
+        return self._limit("key", self.settings.rate_limit)
+
+    @cached_property
+    def bad_key_limit(self) -> "RateLimit | None":
+        return self._limit("bad-keys", self.settings.rate_limit_bad_keys)
+
+    def prepare_limits(self) -> None:
+        """Build the limits of requests, which the processes that are forked then share."""
+        _ = self.key_limit, self.bad_key_limit
+
+    def _limit(self, name: str, rate: str) -> "RateLimit | None":
+        from app.web.http.rate_limits import RateLimit  # noqa: PLC0415 - as above
+
+        return RateLimit(name, rate, self.counters) if rate else None
 
     @property
     def catalog_sections(self) -> "list[CatalogSection]":

@@ -25,13 +25,20 @@ COMMAND = (
     "context = group.make_context('flask', ['--app', 'app', 'jobs']); context.__enter__(); "
     "assert group.get_command(context, 'jobs')"
 )
-OF_OTHER_COMMANDS = {"alembic", "app.cli.db_cli", "app.features.doctor.cli", "app.features.workflows.cli", "yaml"}
+OF_OTHER_COMMANDS = {
+    "alembic",
+    "app.cli.db_cli",
+    "app.features.doctor.cli",
+    "app.features.workflows.cli",
+    "limits",
+    "yaml",
+}
 # By process: how it starts, the packages that it never needs, and the maximum number of its modules.
 STARTS = {
-    "web": ("import app; app.create_app()", {"dramatiq", "redis"}, 1200),
+    "web": ("import app; app.create_app()", {"dramatiq", "redis"}, 1165),
     "worker": ("import actors", {"flask", "redis", "werkzeug", "yaml"}, 765),
-    "command": (COMMAND, OF_OTHER_COMMANDS | {"app.console.pages", "app.web.registration", "dramatiq", "redis"}, 870),
-    "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 630),
+    "command": (COMMAND, OF_OTHER_COMMANDS | {"app.console.pages", "app.web.registration", "dramatiq", "redis"}, 820),
+    "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 620),
 }
 # The standard library of later Pythons imports more for itself, such as annotationlib in 3.14. The bounds are of 3.11.
 OF_LATER_PYTHONS = 15 if sys.version_info >= (3, 12) else 0
