@@ -5,9 +5,10 @@ An error's schema lists the codes that the operation may answer with that status
 
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 from flask import Flask
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator, Registry
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect, Rule
 from werkzeug.test import TestResponse
@@ -15,6 +16,8 @@ from werkzeug.test import TestResponse
 from app.features import FEATURES
 from app.kernel.config import Settings
 from app.web.application import create_app
+
+_DOCUMENT = "urn:openapi"
 
 
 def application() -> Flask:
@@ -65,9 +68,14 @@ def is_operation(rule: Rule) -> bool:
 
 @cache
 def validator(path: str, method: str, status: str) -> Draft202012Validator:
-    response = document()["paths"][path][method]["responses"][status]
-    if "$ref" in response:
-        response = document()["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
-    return Draft202012Validator(
-        response["content"]["application/json"]["schema"] | {"components": document()["components"]}
-    )
+    """Return the validator of an answer. It is one in Rust: those in Python took a sixth of the time of the tests."""
+    escaped = path.replace("~", "~0").replace("/", "~1")
+    place = f"/paths/{escaped}/{method}/responses/{status}"
+    place = document()["paths"][path][method]["responses"][status].get("$ref", f"#{place}").removeprefix("#")
+    schema = f"{_DOCUMENT}#{quote(place)}/content/application~1json/schema"
+    return Draft202012Validator({"$ref": schema}, registry=_registry(application()))
+
+
+@cache
+def _registry(app: Flask) -> Registry:
+    return Registry([(_DOCUMENT, _document(app))])
