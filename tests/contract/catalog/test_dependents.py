@@ -1,9 +1,12 @@
 """Queries for the dependents that prevent a deletion read few of many executions."""
 
+from collections.abc import Iterator
+
 import pytest
 from sqlalchemy import TextClause, text
 
 from app.catalog import dependents
+from app.kernel import db
 from app.kernel.db import Database
 from tests import rows
 from tests.contract.blocks import blocks
@@ -12,18 +15,21 @@ MANY = 20_000
 FEW_BLOCKS = 300  # far fewer than the blocks of all unfinished executions
 
 
-@pytest.fixture
-def crowded(database: Database) -> Database:
+@pytest.fixture(scope="module")
+def crowded(module_database_url: str) -> Iterator[Database]:
     """A database with many unfinished executions of one endpoint, which uses a config, a payload spec and a secret."""
+    database = db.connect(module_database_url, pool_size=2, application_name="te-test")
     if database.is_cockroach:
         pytest.skip("counts blocks, which only PostgreSQL reports")
+    rows.add_endpoint(database)
     rows.add_executions(database, MANY)
     database.fetch(
         text("UPDATE endpoint_versions SET config_ref = 'c', payload_spec_ref = 'p', secret_refs = '[\"s\"]'")
     )
     for table in ("executions", "jobs", "endpoint_versions"):
         database.fetch(text(f"ANALYZE {table}"))
-    return database
+    yield database
+    database.close()
 
 
 @pytest.mark.parametrize(
