@@ -15,6 +15,7 @@ from app.console.http.page_rendering import now
 from app.console.http.request_values import once_a_request
 from app.console.http.viewer_zone import local
 from app.console.pages.breaker_reach import reach_of_breakers
+from app.console.pages.wait_forecast import forecast_of
 from app.console.views.answer_text import shown_answer
 from app.console.views.curl_text import curl_of_delivery, curl_of_read
 from app.console.views.json_text import shown_json, shown_text
@@ -85,6 +86,8 @@ def life(execution_id: str) -> Values:
         "why": why,
         "way_out": way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint),
         "reach": _reach_of_breaker(why),
+        "is_waiting": execution.status in CANCELLABLE,
+        "forecast": forecast_of(why, execution.endpoint),
         "picture": timeline(execution, tried, local(now())),
         "uncertain": sum(_is_uncertain(each) for each in tried),
         "letters": _letters(execution),

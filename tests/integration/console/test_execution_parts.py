@@ -55,6 +55,22 @@ def test_dead_letters_are_named_after_the_end(reader: Visitor, database: Databas
     assert f'<a href="/console/dead-letters/{story.letter}">open</a>, failed' in reader.get(f"{EXECUTIONS}/{failed}")
 
 
+def test_wait_says_since_when_it_lasts_and_forecasts_its_end(reader: Visitor, database: Database) -> None:
+    story = Story(database)
+    path = f"{EXECUTIONS}/{story.waiting[2]}?region=life"
+    assert "<dt>Waits so since</dt>" in reader.get(path)
+    assert "Forecast" not in reader.get(path)  # nobody has counted deliveries
+    rollup = text(
+        "INSERT INTO delivery_rollups (endpoint, step_s, slot, attempts, succeeded)"
+        " SELECT endpoint, 60, date_trunc('minute', now()) - number * INTERVAL '1 minute', 60, 60"
+        " FROM unnest(CAST(:endpoints AS TEXT[])) AS e (endpoint), generate_series(1, 4) AS s (number)"
+    )
+    database.fetch(rollup, {"endpoints": ["", "send-mail"]})
+    assert re.search(r"<dt>Forecast</dt><dd>about \d+\.\d s at the present \d+\.\d/(s|min)</dd>", reader.get(path))
+    assert "<dt>Until</dt>" in reader.get(f"{EXECUTIONS}/{story.later[0]}?region=life")
+    assert "Waits so since" not in reader.get(f"{EXECUTIONS}/{story.failed}?region=life")
+
+
 def test_delivery_is_shown_as_curl_with_its_key(reader: Visitor, api: Api) -> None:
     register_all(api)
     execution_id = created(api, one_shot("o-1"))["execution"]["execution_id"]
