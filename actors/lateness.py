@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.kernel.function_types import Written
 from app.queue.claiming.release import MIN_DEFERRAL_MS
 from app.queue.executions.execution_model import Claim, DeliveryError, FollowingJob
 from brokers.attempt import Attempt
@@ -44,7 +44,7 @@ class Dated:
     def pass_soft_limit(self, limit_ms: int) -> None:
         self.attempt.pass_soft_limit(limit_ms)
 
-    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         self.attempt.conclude_with(then, on_written)
 
 

@@ -6,13 +6,13 @@ import random
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
 from app.kernel import ids
+from app.kernel.function_types import Written
 from app.kernel.gathered_log import log_line
 from app.kernel.log import LineKind
 from app.kernel.metrics.series import LATENESS
@@ -87,7 +87,7 @@ class Attempt:
         self.is_aborted = False
         self.is_sent = False  # a byte may have been sent
         self.then: tuple[FollowingJob, ...] = ()
-        self.on_written: Callable[[bool], None] | None = None
+        self.on_written: Written | None = None
 
     def __repr__(self) -> str:
         return f"Attempt({self.claim.execution_id}, attempt={self.claim.attempt})"
@@ -135,7 +135,7 @@ class Attempt:
         """Record that its delivery exceeds its soft limit."""
         self._finalizer.submit(SoftLimitPassed.now(self.claim.key, limit_ms))
 
-    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         """Create jobs in the transaction of its completion, and call a function after the commit."""
         self.then, self.on_written = then, on_written
 

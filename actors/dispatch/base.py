@@ -1,6 +1,6 @@
 """Interface of all transports: identity of a delivery, permission to send it, and the dispatcher."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.kernel.formats import rfc3339
+from app.kernel.function_types import Written
 from app.queue.executions.execution_model import FollowingJob
 
 MAX_BODY_BYTES = 16_384
@@ -62,7 +63,7 @@ class Permission(Protocol):
             limit_ms: Soft limit in milliseconds.
         """
 
-    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         """Create jobs in the transaction that completes the attempt.
 
         Args:
@@ -83,7 +84,7 @@ class Unconditional:
     def pass_soft_limit(self, limit_ms: int) -> None:
         pass
 
-    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Callable[[bool], None]) -> None:
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         pass
 
 

@@ -1,9 +1,10 @@
 """Readings that all requests of a process share for a few seconds, however many clients look at them."""
 
 import threading
-from collections.abc import Callable
 from time import monotonic
 from typing import Generic, TypeVar
+
+from app.kernel.function_types import Run
 
 T = TypeVar("T")
 
@@ -13,7 +14,7 @@ FRESH_SECONDS = 2.0
 class FreshReading(Generic[T]):
     """Value of a read function that is at most `seconds` old; one thread reads, and the rest wait for it."""
 
-    def __init__(self, read: Callable[[], T], seconds: float = FRESH_SECONDS) -> None:
+    def __init__(self, read: Run[T], seconds: float = FRESH_SECONDS) -> None:
         self._read = read
         self._seconds = seconds
         self._lock = threading.Lock()

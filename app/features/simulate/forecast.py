@@ -2,13 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod, simulate
 from app.kernel.errors import TaskExecutorError
+from app.kernel.function_types import Counted, uncounted
 from app.queue.jobs.active_schedules import ActiveSchedule
 from app.queue.jobs.job_model import Job
 from app.schedule.timetable import Timetable
@@ -90,7 +91,7 @@ def forecast(
     period: SimulatedPeriod,
     *,
     seconds: float | None = None,
-    advance: Callable[[int], object] = lambda _: None,
+    advance: Counted = uncounted,
 ) -> Forecast:
     """Simulate schedules; schedules with the same rule follow each other, because its ticks are cached.
 

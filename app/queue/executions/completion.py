@@ -5,7 +5,7 @@ A success without an error is its execution's row: only other attempts get a row
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.formats import array_literal
+from app.kernel.function_types import Written
 from app.kernel.sql import hot_statement, statement
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.ending.subscriptions import may_be_followed
@@ -143,7 +144,7 @@ class Completion:
     span: "SpanContext | None" = None  # of the attempt, if spans are recorded
     then: tuple[FollowingJob, ...] = ()
     """Jobs that are created in the transaction of this completion (app.queue.jobs.following_jobs)."""
-    on_written: Callable[[bool], None] | None = None
+    on_written: Written | None = None
     """Called after the commit, with false if the claim was lost."""
 
     @property
