@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.console.views import words
-from app.queue.reading.waiting_reasons import MAX_AHEAD, Explanation
+from app.queue.reading.waiting_reasons import Explanation
 
 _HELD = {
     "BEHIND_OTHERS": "in line",
@@ -27,7 +27,7 @@ def reason_of(why: Explanation, now: datetime) -> str:
     parts = [_held(why)]
     ahead = why.details.get("ahead", 0)
     if ahead and why.reason in _IN_LINE:
-        parts.append(f"behind {words.number(ahead, or_more=ahead >= MAX_AHEAD)}")
+        parts.append(f"behind {words.number(ahead, or_more=not why.details.get('ahead_is_exact'))}")
     if why.until is not None and why.until > now:
         parts.append(words.ago(why.until, now))
     return ", ".join(parts)

@@ -80,8 +80,8 @@ def _explained(
     next_at = at(reading.next_at() or reading.now)
     text = f"It is due, but {owner} may start {shown['count']} per {shown['per']}: the next at {next_at}, {before}"
     # In a sliding window, later starts depend on the instants of earlier starts.
-    known = until if not is_shared and (not rate.is_sliding or not line.ahead) else None
-    return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
+    is_known = line.is_exact and not is_shared and (not rate.is_sliding or not line.ahead)
+    return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, until if is_known else None, details)
 
 
 def _is_shared(reads: Reads, facts: Facts, reading: LimiterReading) -> bool:

@@ -44,7 +44,11 @@ LAST_EVENTS = statement(
     """,
 )
 SERVING = statement("executions.explain_serving", "SELECT {workers} AS workers", workers=WORKERS)
-ABOVE = statement("executions.explain_above", "SELECT {due_above} AS above", due_above=DUE_ABOVE)
+ABOVE = statement(
+    "executions.explain_above",
+    "SELECT above.due AS above, above.found AS found_above FROM {due_above}",
+    due_above=DUE_ABOVE,
+)
 LINE = statement(
     "executions.explain_line",
     """
@@ -62,6 +66,7 @@ class _Ahead(NamedTuple):
     workers: int
     ahead: int
     above: int
+    found_above: int
 
 
 def explain_several(
@@ -118,5 +123,7 @@ def _learn_lines(known: RememberedReads, reads: Reads, facts: Collection[Facts])
             row.execution_id: place for place, row in enumerate(reads.fetch(LINE, partition | {"most": MAX_AHEAD + 1}))
         }
         for each in line:
-            ahead = _Ahead(serving.workers, places.get(each.execution_id, MAX_AHEAD + 1), above.above)
+            ahead = _Ahead(
+                serving.workers, places.get(each.execution_id, MAX_AHEAD + 1), above.above, above.found_above
+            )
             known.learn(AHEAD, params_of_ahead(each), [ahead])

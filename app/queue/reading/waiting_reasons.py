@@ -44,20 +44,20 @@ WORKERS = f"""(SELECT count(*) FROM workers AS w
              WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
                AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT)))"""  # noqa: S608 - a constant of this package
 # Executions of higher priorities are counted among the first MAX_ABOVE, since retries among them may not be due yet.
-DUE_ABOVE = f"""(SELECT count(CASE WHEN above.run_at <= now() THEN 1 END) FROM (
+# If as many were read, further executions may be due.
+DUE_ABOVE = f"""(SELECT count(CASE WHEN o.run_at <= now() THEN 1 END) AS due, count(*) AS found FROM (
               SELECT o.run_at FROM executions AS o
                WHERE {PARTITION} AND o.priority > :priority AND {CLAIMABLE}
-               ORDER BY o.priority, o.run_at, o.execution_id LIMIT :most_above) AS above)"""  # noqa: S608 - as above
-_OF_PARTITION = f"{WORKERS} AS workers, {DUE_ABOVE} AS above"
+               ORDER BY o.priority, o.run_at, o.execution_id LIMIT :most_above) AS o) AS above"""  # noqa: S608 - as above
+_OF_PARTITION = f"{WORKERS} AS workers, above.due AS above, above.found AS found_above FROM {DUE_ABOVE}"
 AHEAD = statement(
     "executions.explain_queue",
     """
-    SELECT {of_partition},
-           (SELECT count(*) FROM (
+    SELECT earlier.ahead, {of_partition}, (SELECT count(*) AS ahead FROM (
               SELECT o.execution_id FROM executions AS o
                WHERE {partition} AND o.priority = :priority AND {claimable}
                  AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
-               ORDER BY o.run_at, o.execution_id LIMIT :most) AS ahead) AS ahead
+               ORDER BY o.run_at, o.execution_id LIMIT :most) AS o) AS earlier
     """,
     of_partition=_OF_PARTITION,
     partition=PARTITION,
@@ -118,10 +118,18 @@ def at(instant: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Number of workers that serve the queue, and of executions ahead in the same partition."""
+    """Number of workers that serve the queue, and of executions ahead in the same partition.
+
+    `is_whole` is false if executions of higher priorities were left out, so `ahead` is the least number.
+    """
 
     workers: int
     ahead: int
+    is_whole: bool = True
+
+    @property
+    def is_exact(self) -> bool:
+        return self.is_whole and self.ahead <= MAX_AHEAD
 
     @property
     def counted(self) -> int:
@@ -129,7 +137,12 @@ class QueuePosition:
 
     @property
     def before(self) -> str:
-        return f"more than {MAX_AHEAD}" if self.ahead > MAX_AHEAD else str(self.ahead)
+        """The number of executions ahead in words."""
+        if self.ahead > MAX_AHEAD:
+            return f"more than {MAX_AHEAD}"
+        if self.is_whole:
+            return str(self.ahead)
+        return f"at least {self.ahead}" if self.ahead else "an unknown number"
 
 
 class WaitingReason:
@@ -152,6 +165,7 @@ def explain_due(reads: Reads, facts: Facts, details: dict[str, Any], reasons: It
         return Explanation(status, "QUEUE_PAUSED", text, max(since, facts.queue_paused_at), None, details)
     line = _line(reads, facts)
     details |= {"queue": facts.queue, "workers": line.workers, "ahead": line.counted}
+    details["ahead_is_exact"] = line.is_exact
     if not line.workers:
         text = f"It has been due since {at(since)}, and no live worker serves the queue {facts.queue!r}."
         return Explanation(status, "NO_WORKER", text, since, None, details)
@@ -159,7 +173,7 @@ def explain_due(reads: Reads, facts: Facts, details: dict[str, Any], reasons: It
         held = reason.explain(reads, facts, line, details)
         if held is not None:
             return held
-    if line.ahead:
+    if line.ahead or not line.is_whole:
         ahead = f"waits behind {line.before} of its endpoint, earlier or of a higher priority,"
         served = f"which {numbered(line.workers, 'live worker', 'serve')}"
         text = f"It is due, and {ahead} in the queue {facts.queue!r}, {served}."
@@ -187,4 +201,4 @@ def params_of_ahead(facts: Facts) -> dict[str, Any]:
 
 def _line(reads: Reads, facts: Facts) -> QueuePosition:
     (found,) = reads.fetch(AHEAD, params_of_ahead(facts))
-    return QueuePosition(found.workers, found.ahead + found.above)
+    return QueuePosition(found.workers, found.ahead + found.above, is_whole=found.found_above < MAX_ABOVE)

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions.verdict import Verdict
-from app.queue.reading.waiting_reasons import MAX_AHEAD
+from app.queue.reading.waiting_reasons import MAX_ABOVE, MAX_AHEAD
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api
@@ -219,7 +219,7 @@ def test_executions_ahead_are_counted_up_to_a_bound(api: Api, database: Database
     rows.move_to_one_shard(database)
     found = explained(api, execution_id)
     assert f"more than {MAX_AHEAD} of its endpoint, earlier" in found["explanation"]
-    assert found["details"]["ahead"] == MAX_AHEAD
+    assert (found["details"]["ahead"], found["details"]["ahead_is_exact"]) == (MAX_AHEAD, False)
 
 
 def add_of_higher_priorities(database: Database, execution_id: str, *, due: int, later: int) -> None:
@@ -235,6 +235,29 @@ def test_executions_of_higher_priorities_are_counted_once_they_are_due(
 ) -> None:
     add_of_higher_priorities(database, execution_id, due=20, later=3)
     assert explained(api, execution_id)["details"]["ahead"] == 20
+
+
+def test_place_behind_more_waiting_retries_than_are_read_is_unknown(
+    api: Api, database: Database, execution_id: str
+) -> None:
+    """Executions of the highest priority are due, and it must not seem to be the next."""
+    retries = rows.add_executions(database, MAX_ABOVE, due_in=timedelta(hours=1))
+    rows.add_executions(database, 5)
+    rows.move_to_one_shard(database)
+    above = "UPDATE executions SET priority = CASE WHEN execution_id = ANY (CAST(:retries AS TEXT[])) THEN 200"
+    above += " ELSE 255 END WHERE execution_id <> :id"
+    database.fetch(text(above), {"id": execution_id, "retries": retries})
+    found = explained(api, execution_id)
+    assert (found["reason"], found["details"]["ahead_is_exact"]) == ("BEHIND_OTHERS", False)
+    assert "waits behind an unknown number of its endpoint" in found["explanation"]
+    (again,) = api.post("/explain", {"executions": [execution_id]}).json["items"]
+    assert again.pop("execution_id") == execution_id
+    assert again == found
+    database.fetch(text("UPDATE executions SET priority = 201 WHERE priority = 255"))
+    database.fetch(text("DELETE FROM executions WHERE execution_id = :id"), {"id": retries[0]})
+    found = explained(api, execution_id)
+    assert found["details"] | {"ahead": 1, "ahead_is_exact": False} == found["details"]
+    assert "waits behind at least 1 of its endpoint" in found["explanation"]
 
 
 def test_explanation_takes_three_statements(

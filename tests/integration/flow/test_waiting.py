@@ -1,6 +1,7 @@
 """Reasons for which a due execution waits: explained in one sentence, from bounded reads."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -166,6 +167,9 @@ def test_start_behind_a_rate_shared_by_keys_or_shards_is_not_predicted(api: Api,
     assert (found["until"], "its key 'u_1'" in found["explanation"]) == (None, True)
     database.fetch(text("UPDATE executions SET shard = 0 RETURNING 1"))
     assert explained(api, another)["until"] is not None
+    rows.add_executions(database, waiting_reasons.MAX_AHEAD + 1, due_in=timedelta(hours=-1))
+    database.fetch(text("UPDATE executions SET limit_key = '=u_1', shard = 0 RETURNING 1"))
+    assert explained(api, another)["until"] is None, "nobody knows how many more go first"
 
 
 def test_invalid_limits_in_a_row_are_ignored(api: Api, database: Database) -> None:
