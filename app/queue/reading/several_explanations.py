@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from app.kernel.db.reads import Reads, RememberedReads
+from app.kernel.function_types import Clock
 from app.kernel.sql import statement
 from app.kernel.unreadable import readable
 from app.queue.claiming.arms import CLAIMABLE
@@ -76,19 +77,23 @@ def explain_several(
     reclaim_every: timedelta,
     reasons: Sequence[WaitingReason],
     seconds: float = SECONDS,
+    clock: Clock = time.monotonic,
 ) -> Mapping[str, Explanation]:
     """Explain executions by id, until `seconds` are over; unknown executions are left out."""
-    until = time.monotonic() + seconds
+    until = clock() + seconds
     rows = reads.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
     readable_facts = readable(Facts.from_row, rows, lambda row: f"execution {row.execution_id}")
     facts = {each.execution_id: each for each in readable_facts}
     known = RememberedReads(reads)
     _learn_events(known, reads, facts.values())
-    _learn_lines(known, reads, facts.values())
+    lines = _lines_of(facts.values())
     found = dict[str, Explanation]()
-    for execution_id in executions:
-        if execution_id in facts and time.monotonic() < until:
-            found[execution_id] = explained(known, facts[execution_id], reclaim_every, reasons)
+    for each in filter(None, map(facts.get, executions)):
+        if clock() >= until:
+            break
+        if _is_due(each) and (line := lines.pop(_partition_of(each), None)):
+            _learn_line(known, reads, line)
+        found[each.execution_id] = explained(known, each, reclaim_every, reasons)
     return found
 
 
@@ -110,20 +115,31 @@ def _learn_events_of(
         known.learn(LAST_EVENT, params_of_event(each, reasons), latest.get(each.execution_id, []))
 
 
-def _learn_lines(known: RememberedReads, reads: Reads, facts: Collection[Facts]) -> None:
+def _lines_of(facts: Collection[Facts]) -> dict[tuple[object, ...], list[Facts]]:
+    """Return the due executions by their partitions."""
     lines = defaultdict[tuple[object, ...], list[Facts]](list)
     for each in facts:
-        if each.status in CANCELLABLE and each.status is not ExecutionStatus.PENDING and each.run_at <= each.now:
-            lines[tuple(partition_of(each).values())].append(each)
-    for line in lines.values():
-        partition = partition_of(line[0])
-        (serving,) = known.fetch(SERVING, {"queue": line[0].queue})
-        (above,) = reads.fetch(ABOVE, partition | {"most_above": MAX_ABOVE})
-        places = {
-            row.execution_id: place for place, row in enumerate(reads.fetch(LINE, partition | {"most": MAX_AHEAD + 1}))
-        }
-        for each in line:
-            ahead = _Ahead(
-                serving.workers, places.get(each.execution_id, MAX_AHEAD + 1), above.above, above.found_above
-            )
-            known.learn(AHEAD, params_of_ahead(each), [ahead])
+        if _is_due(each):
+            lines[_partition_of(each)].append(each)
+    return lines
+
+
+def _is_due(facts: Facts) -> bool:
+    is_queued = facts.status in CANCELLABLE and facts.status is not ExecutionStatus.PENDING
+    return is_queued and facts.run_at <= facts.now
+
+
+def _partition_of(facts: Facts) -> tuple[object, ...]:
+    return tuple(partition_of(facts).values())
+
+
+def _learn_line(known: RememberedReads, reads: Reads, line: Sequence[Facts]) -> None:
+    """Read a partition once for its executions, shortly before the first of them is explained."""
+    partition = partition_of(line[0])
+    (serving,) = known.fetch(SERVING, {"queue": line[0].queue})
+    (above,) = reads.fetch(ABOVE, partition | {"most_above": MAX_ABOVE})
+    earlier = reads.fetch(LINE, partition | {"most": MAX_AHEAD + 1})
+    places = {row.execution_id: place for place, row in enumerate(earlier)}
+    for each in line:
+        place = places.get(each.execution_id, MAX_AHEAD + 1)
+        known.learn(AHEAD, params_of_ahead(each), [_Ahead(serving.workers, place, above.above, above.found_above)])

@@ -1,6 +1,8 @@
 """POST /explain: what each GET …/explain says, with one look at each line."""
 
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -65,8 +67,23 @@ def test_a_page_in_one_line_takes_few_statements(api: Api, database: Database, s
     assert few == len(statements.texts) <= 8
 
 
-def test_executions_without_time_are_left_out(database: Database, mixed: list[str]) -> None:
-    assert explain_several(database, mixed, reclaim_every=timedelta(0), reasons=[], seconds=0) == {}
+def test_executions_without_time_are_left_out_and_their_lines_unread(
+    database: Database, mixed: list[str], statements: Statements
+) -> None:
+    def explained(seconds: float) -> tuple[list[str], int]:
+        """Return the explained executions and the number of lines read; each look at the clock lasts a second."""
+        statements.clear()
+        clock = partial(next, count())
+        found = explain_several(database, mixed, reclaim_every=timedelta(0), reasons=[], seconds=seconds, clock=clock)
+        return list(found), sum("LIMIT" in each and ".priority = " in each for each in statements.texts)
+
+    assert explained(1) == ([], 0)
+    first_waiting = mixed[3]
+    assert explained(1 + mixed.index(first_waiting)) == (mixed[:3], 0)
+    assert explained(2 + mixed.index(first_waiting)) == (mixed[:4], 1)
+    every, lines = explained(1_000)
+    assert every == mixed
+    assert lines > 1
 
 
 def test_too_many_executions_are_refused(api: Api) -> None:
