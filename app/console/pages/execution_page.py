@@ -64,7 +64,7 @@ def show(execution_id: str) -> Values:
         "request": wanted,
         "spec": shown_json(wanted.spec) if is_open and wanted.spec is not None else "",
         "answers": [_shown(each) for each in opened],
-        "sent_again": _sent_again(wanted) if is_open else "",
+        "sent_again": _sent_again(wanted) if is_open else None,
         **_raw(execution, is_open=is_open),
     }
 
@@ -187,10 +187,10 @@ def _raw(execution: ExecutionWithInput, *, is_open: bool) -> Values:
     }
 
 
-def _sent_again(wanted: NextRequest) -> str:
-    """Return the delivery as `curl`, with its idempotency key; empty for other transports than HTTP."""
+def _sent_again(wanted: NextRequest) -> str | None:
+    """Return the delivery as `curl`, with its idempotency key; None for other transports than HTTP."""
     if wanted.spec is None or wanted.endpoint_type is not EndpointType.HTTP:
-        return ""
+        return None
     return curl_of_delivery(wanted.spec, wanted.idempotency_key)
 
 

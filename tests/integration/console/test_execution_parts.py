@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.console.views.curl_text import MAX_ARGUMENT
 from app.features.dead_letters.letter_list import get_letter
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -76,11 +77,30 @@ def test_delivery_is_shown_as_curl_with_its_key(reader: Visitor, api: Api) -> No
     execution_id = created(api, one_shot("o-1"))["execution"]["execution_id"]
     page = reader.get(f"{EXECUTIONS}/{execution_id}").replace("&#39;", "'").replace("&#34;", '"')
     for words in (
-        "curl -sS -i -X POST http://127.0.0.1:9/hook",
+        "curl -sS -g -i -X POST http://127.0.0.1:9/hook",
         f"-H 'Idempotency-Key: {execution_id}'",
         "-H 'Authorization: Bearer [secret token]'",
-        """-d '{"user":"u_1"}'""",
+        """--data-raw '{"user":"u_1"}'""",
         f"flask --app app executions show {execution_id}",
         f'"execution_id": "{execution_id}"',
     ):
         assert words in page, words
+    assert "The signature is left out" not in page
+
+
+def test_delivery_says_what_its_command_leaves_out(reader: Visitor, api: Api) -> None:
+    assert api.post("/secrets", {"name": "key", "value": "s3cret"}).status_code == 201
+    spec = {
+        "url": "http://127.0.0.1:9/hook",
+        "body_template": "{{input.text}}",
+        "signing": {"secret": "{{secret.key}}"},
+    }
+    register(api, spec=spec)
+    for length, told, withheld in (
+        (9, "The signature is left out.", "too long"),
+        (MAX_ARGUMENT, "The delivery is too long for a command.", "curl -sS -g"),
+    ):
+        execution = created(api, one_shot(f"o-{length}", input={"text": "x" * length}))["execution"]
+        page = reader.get(f"{EXECUTIONS}/{execution['execution_id']}")
+        assert told in page
+        assert withheld not in page
