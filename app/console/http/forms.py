@@ -56,7 +56,8 @@ class Fields:
         value = self.text(name)
         if not value:
             return default
-        if not (value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS and least <= int(value) <= most):
+        digits = value.removeprefix("-") if least < 0 else value
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS and least <= int(value) <= most):
             refuse(name, f"Must be a whole number from {least:,} to {most:,}.")
         return int(value)
 

@@ -1,8 +1,9 @@
 """Archiving of the dead letters of a filter: a preview, and the form that starts the bulk operation."""
 
 from app.console.http.console_page import ConsolePage, Values
+from app.console.http.forms import query
 from app.console.http.page_rendering import now, to
-from app.console.pages.bulk_form import faults_of, loaded
+from app.console.pages.bulk_form import RATE, faults_of, loaded, rate_of
 from app.console.pages.letters_page import letter_filter, wanted_letters
 from app.features.bulk_jobs.api import preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
@@ -22,6 +23,7 @@ def show() -> Values:
     given, _, faults = letter_filter(now())
     wanted = wanted_letters(given, now()) if not faults else {}
     shown: Values = {"given": given, "faults": faults, "seen": None, "wanted": compact_json(wanted)}
+    shown |= {"rate": rate_of(query(), RATE)}
     shown |= {"back": to("letters", **{name: text for name, text in given.items() if name != "group"})}
     if faults:
         return shown

@@ -4,12 +4,13 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError
 
-from app.console.http.forms import form, refuse
+from app.console.http.forms import Fields, form, refuse
 from app.console.views.typed_count import is_typed
 from app.kernel.errors import InvalidRequestError
 from app.web.http.body import details_of, invalid
 
 MAX_WANTED = 20_000  # characters of a filter in JSON
+RATE = 100  # of a bulk operation
 
 
 def loaded(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
@@ -24,6 +25,11 @@ def loaded(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
 def faults_of(error: InvalidRequestError) -> dict[str, str]:
     """Return the faults of a body by field."""
     return {each["pointer"].rpartition("/")[2]: each["message"] for each in error.details}
+
+
+def rate_of(fields: Fields, default: int) -> int:
+    """Return the rate of a form or an address; raises InvalidRequestError."""
+    return fields.whole("rate", default, least=1, most=10_000)
 
 
 def check_typed() -> None:

@@ -4,12 +4,13 @@ from typing import Any
 
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import form
+from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
-from app.console.pages.bulk_form import MAX_WANTED, check_typed, faults_of, loaded
+from app.console.pages.bulk_form import MAX_WANTED, check_typed, faults_of, loaded, rate_of
 from app.console.pages.letters_page import letter_filter, wanted_letters
 from app.features.dead_letters.redrives_api import NewRedriveSchema, begin_in, preview_in
 from app.features.dead_letters.since_failure import since_failure
+from app.features.dead_letters.trial import MAX_TRIAL
 from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import compact_json
 from app.web.http.conditions import actor
@@ -26,7 +27,7 @@ def show() -> Values:
     given, _, faults = letter_filter(now())
     wanted = wanted_letters(given, now()) if not faults else {}
     shown: Values = {"given": given, "faults": faults, "seen": None, "since": None}
-    shown |= {"wanted": compact_json(wanted), "rate": RATE}
+    shown |= {"wanted": compact_json(wanted), "rate": rate_of(query(), RATE)}
     shown |= {"back": to("letters", **{name: text for name, text in given.items() if name != "group"})}
     if faults:
         return shown
@@ -37,8 +38,16 @@ def show() -> Values:
     seen = preview_in(services().creator, body)
     sample = seen["sample"]
     since = since_failure(services().database, sample[-1]["letter_id"]) if sample else None
-    trial = max(1, min(TRIAL, (seen["count"] + 1) // 2))
-    return shown | {"seen": seen, "since": since, "trial": trial, "least": trial - trial // 10}
+    return shown | {"seen": seen, "since": since, "to_endpoint": query().text("to_endpoint"), **_trial(seen["count"])}
+
+
+def _trial(count: int) -> Values:
+    """Return the trial of the address, 0 for none, by default one that fits the number of letters."""
+    default = max(1, min(TRIAL, (count + 1) // 2))
+    asked = query().whole("trial", default, least=0, most=MAX_TRIAL)
+    trial = asked or default
+    least = query().whole("least", trial - trial // 10, least=1, most=MAX_TRIAL)
+    return {"with_trial": asked > 0, "trial": trial, "least": least}
 
 
 @action("POST /redrives")
@@ -47,12 +56,12 @@ def begin() -> Done:
     fields = form()
     wanted = fields.json_object("wanted", longest=MAX_WANTED)
     values: dict[str, Any] = {"wanted": wanted, "all": not wanted}
-    values["rate"] = fields.whole("rate", RATE, least=1, most=10_000)
+    values["rate"] = rate_of(fields, RATE)
     if endpoint := fields.text("to_endpoint"):
         values["to_endpoint"] = endpoint
     if fields.flag("with_trial"):
-        values["trial"] = fields.whole("trial", TRIAL, least=1, most=100)
-        values["least"] = fields.whole("least", LEAST, least=1, most=100)
+        values["trial"] = fields.whole("trial", TRIAL, least=1, most=MAX_TRIAL)
+        values["least"] = fields.whole("least", LEAST, least=1, most=MAX_TRIAL)
     check_typed()
     begun = begin_in(services().database, loaded(NewRedriveSchema(), values), actor().name)
     return Done(f"The redrive {begun.redrive_id} has begun.", to("walks"))

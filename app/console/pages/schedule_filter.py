@@ -26,13 +26,17 @@ def given_filter() -> dict[str, str]:
 def schedule_filter(fields: Fields) -> JobFilter:
     """Return the filter of schedules; raises InvalidRequestError."""
     text = fields.text("labels")
-    labels = None
-    if text:
-        try:
-            labels = LabelSelector().deserialize(text)
-        except ValidationError as error:
-            refuse("labels", " ".join(message for _, message in marshmallow_faults(error.messages)))
+    labels = labels_of(text) if text else None
     return JobFilter(endpoint=fields.text("endpoint") or None, name=fields.text("name") or None, labels=labels)
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Return the labels of a filter; raises InvalidRequestError."""
+    try:
+        labels: dict[str, str] = LabelSelector().deserialize(text)
+    except ValidationError as error:
+        refuse("labels", " ".join(message for _, message in marshmallow_faults(error.messages)))
+    return labels
 
 
 def shown_zone() -> str:

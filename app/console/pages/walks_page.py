@@ -29,7 +29,11 @@ def redrives() -> Values:
 
 
 def _redrive_row(each: Redrive) -> dict[str, Any]:
-    return walk_row(each, each.redrive_id, each.redriven, verb="redriven", listed_on="letters", begun_on="redrive")
+    given = {"trial": str(each.trial or 0), "least": str(each.least or ""), "to_endpoint": each.to_endpoint or ""}
+    given = {name: text for name, text in given.items() if text}
+    return walk_row(
+        each, each.redrive_id, each.redriven, verb="redriven", listed_on="letters", begun_on="redrive", given=given
+    )
 
 
 def walk_row(
@@ -40,18 +44,26 @@ def walk_row(
     verb: str,
     listed_on: str,
     begun_on: str,
-    given: Mapping[str, str] | None = None,
+    given: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """Return the variables of a row; pages list what the walk changes, and preview with `given` the same again."""
+    """Return the variables of a row: pages list what the walk changes, and preview with `given` the same again.
+
+    An empty `listed_on` is for a list without these filters, None as `given` for a preview without a parameter.
+    """
     wanted = {name: _text(value) for name, value in walk.wanted.items()}
     return asdict(walk) | {
         "id": walk_id,
         "done": done,
         "verb": verb,
         "filter": [filter_words(name, text) for name, text in wanted.items()],
-        "list": to(listed_on, **wanted),
-        "again": to(begun_on, **(given or {}), **wanted),
+        "list": to(listed_on, **wanted) if listed_on else "",
+        "again": "" if given is None or not _is_kept(wanted) else to(begun_on, **given, rate=walk.rate, **wanted),
     }
+
+
+def _is_kept(wanted: Mapping[str, str]) -> bool:
+    """Return whether an address keeps each filter: pages strip values, and leave out empty ones."""
+    return all(text and text == text.strip() for text in wanted.values())
 
 
 def _text(value: Any) -> str:

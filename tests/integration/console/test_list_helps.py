@@ -103,6 +103,7 @@ def test_ended_bulk_operation_leads_to_the_preview_of_the_same_filter(admin: Vis
         "action": ["cancel"],
         "endpoint": ["send-mail"],
         "if_running": ["request"],
+        "rate": ["100"],
     }
     assert "match" in admin.get(again)
 
