@@ -58,6 +58,7 @@ class ConsolePage:
         path: Its route below /console.
         nav: Name in the navigation; empty if the page is not in it.
         under: Name of the page in the navigation that is marked while this page is shown.
+        regions: Its regions by name; the module of another feature may add one.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ConsolePage:
         self.path = path
         self._reads = reads
         self._show: Callable[..., Values] = _nothing
-        self._regions: dict[str, Region] = {}
+        self.regions: dict[str, Region] = {}
 
     @property
     def is_open(self) -> bool:
@@ -93,14 +94,14 @@ class ConsolePage:
         """
 
         def decorate(read: Read) -> Read:
-            self._regions[name] = Region(name, read, reads or self._reads, live, pinned)
+            self.regions[name] = Region(name, read, reads or self._reads, live, pinned)
             return read
 
         return decorate
 
     def register(self, blueprint: Blueprint, permissions: Permissions) -> None:
         permissions.declare(self.name, self._reads)
-        for region in self._regions.values():
+        for region in self.regions.values():
             permissions.declare(f"{self.name}?region={region.name}", region.reads)
         blueprint.add_url_rule(self.path, self.name, self._serve)
 
@@ -119,9 +120,9 @@ class ConsolePage:
 
     def _fragment(self, name: str, path: Values) -> Response:
         """Return a region; 304 if the browser shows it already."""
-        if name not in self._regions:
+        if name not in self.regions:
             raise NotFoundError("This page has no such region.")
-        region = self._regions[name]
+        region = self.regions[name]
         try:
             inner = self._content(region, path)
         except TaskExecutorError as error:
@@ -138,7 +139,7 @@ class ConsolePage:
 
     def _section(self, path: Values, name: str) -> Markup:
         """Return a region as a part of its page; the page survives a failure of one region."""
-        region = self._regions[name]
+        region = self.regions[name]
         try:
             inner = self._content(region, path)
         except HTTPException:

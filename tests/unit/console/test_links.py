@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from app.console.http.console_page import ConsolePage
 from app.console.pages import PAGES
 from app.web.registration import resources
 
@@ -11,6 +12,7 @@ TEMPLATES = sorted(FOLDER.rglob("*.html"))
 MODULES = sorted(FOLDER.rglob("*.py"))
 PAGE = re.compile(r"""\bto\(\s*["'](\w+)["']""")
 OPERATION = re.compile(r'"((?:GET|POST|PUT|PATCH|DELETE) /[^" ]*)"(?! ~)')  # the start of the process checks modules
+REGION = re.compile(r"""\bregion\(\s*["'](\w+)["']""")
 OF_THE_CONSOLE = {"sign_in", "sign_out"}
 
 
@@ -31,3 +33,13 @@ def test_forms_and_conditions_name_operations_that_exist() -> None:
         for operation, _ in resource.operations.values()
     }
     assert sorted(place for place in named(OPERATION, TEMPLATES) if place[1] not in known) == []
+
+
+def test_regions_of_a_page_are_registered() -> None:
+    shown = {(page.name, name) for page in PAGES for name in REGION.findall(template_of(page).read_text())}
+    assert len(shown) > len(PAGES) / 2
+    assert shown - {(page.name, name) for page in PAGES for name in page.regions} == set()
+
+
+def template_of(page: ConsolePage) -> Path:
+    return FOLDER / "templates" / "page" / f"{page.name}.html"

@@ -3,7 +3,7 @@
 import pytest
 from flask import Flask
 
-from app.console.pages import letters_page
+from app.console.pages import letters_page, walks_page
 from app.features.bulk_jobs.store import BULK_OPERATIONS
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -126,3 +126,12 @@ def test_reader_gets_no_form(app: Flask, operator: Visitor, story: Story) -> Non
     assert not reader.has_form(path, action)
     form = operator.form(path, action) | {"csrf": reader.form(path, "/console/sign-out")["csrf"]}
     assert reader.send(action, form).status_code == 403
+
+
+def test_page_of_redrives_does_without_bulk_operations(operator: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = operator.get(WALKS)
+    assert page.index("<h2>Bulk operations</h2>") < page.index("<h2>Redrives</h2>")
+    monkeypatch.delitem(walks_page.page.regions, "operations")
+    page = operator.get(WALKS)
+    assert "<h2>Redrives</h2>" in page
+    assert "<h2>Bulk operations</h2>" not in page
