@@ -52,14 +52,18 @@ class ProcessConnection(asyncio.Protocol):
             self._refuse(str(error))
 
     def pause_writing(self) -> None:
-        """Read no more from a process that does not read: each frame may have an answer, which would fill memory."""
-        if self._transport is not None:
-            self._transport.pause_reading()
+        """Send no further messages, but go on reading: a process that waits for its own write may read nothing."""
+        self._mark_full(True)
 
     def resume_writing(self) -> None:
-        """Read again."""
-        if self._transport is not None:
-            self._transport.resume_reading()
+        """Send messages again."""
+        self._mark_full(False)
+        self._server.report_room()
+
+    def _mark_full(self, is_full: bool) -> None:
+        session = self._session
+        if session is not None and session.transport is self._transport:
+            session.mark_full(is_full)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         session = self._session

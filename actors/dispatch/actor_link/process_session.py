@@ -23,6 +23,7 @@ BACKS_IN_A_ROW = 32  # messages that a process gives back, and starts none, unti
 REST_SECONDS = 1.0
 MAX_THREADS = 1_000
 MAX_QUEUES = 1_000  # of one process
+MAX_UNREAD_BYTES = 16 * 1024 * 1024  # frames that wait for a process to read
 AHEAD_SECONDS = 1.0  # for a thread, of a message beyond PER_THREAD, which came because the actors were quick
 
 
@@ -49,7 +50,7 @@ class Session:
         self._prefetch: int | None = None
         self._pace = Pace()
         self.heard = 0  # frames
-        self._is_silent = self._is_resting = False
+        self._is_silent = self._is_resting = self._is_full = False
         self._given_back = 0
 
     def describe(self, hello: Mapping[str, Any]) -> None:
@@ -96,9 +97,18 @@ class Session:
         return tuple(name for name, queue in self.places.endpoints.items() if by_queue.get(queue))
 
     def send(self, kind: FrameKind, **fields: Any) -> None:
-        """Send a frame; nothing without a connection."""
-        if self.transport is not None:
-            self.transport.write(encode(kind, **fields))
+        """Send a frame; nothing without a connection, which ends if the process reads too little."""
+        transport = self.transport
+        if transport is None:
+            return
+        transport.write(encode(kind, **fields))
+        if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            transport.abort()  # a close would wait until the process reads
+
+    def mark_full(self, is_full: bool) -> None:
+        """Note whether the connection is full; such a process gets no message until it reads."""
+        self._is_full = is_full
+        self._count_places()
 
     def take(self, hand: Hand) -> None:
         """Give a message a place; the last places are for messages in advance, which wait for a thread less long."""
@@ -171,7 +181,7 @@ class Session:
 
     def disconnect(self) -> None:
         """Take back all messages that were not started: the process drops them, too."""
-        self.transport = None
+        self.transport, self._is_full = None, False
         self.returned.clear()
         for hand in [*self.hands.values()]:
             if not hand.is_started:
@@ -201,7 +211,8 @@ class Session:
 
     def _count_places(self) -> None:
         wanted = self._prefetch or self.threads * self._pace.per_thread
-        self.places.total = 0 if self.is_draining or self._is_silent or self._is_resting else wanted
+        is_closed = self.is_draining or self._is_silent or self._is_resting or self._is_full
+        self.places.total = 0 if is_closed else wanted
 
     def drain(self) -> None:
         """Give the process no further messages."""

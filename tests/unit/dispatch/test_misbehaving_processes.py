@@ -1,7 +1,6 @@
 """Processes that are stopped, give all messages back, lie about threads, or do not read."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import actor as actor_dispatch
 from actors.dispatch.actor import ActorDispatcher
 from actors.dispatch.actor_link import hand, pace, process_connection, process_session
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
@@ -20,6 +20,7 @@ from tests.unit.dispatch.actor_services import opening, path_of, quick_registrat
 from tests.waiting import eventually
 
 SPEC = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}
+MIB = 1024 * 1024
 ROOM = encode(FrameKind.ROOM, queue="default", places=1_000)
 
 
@@ -165,18 +166,47 @@ def test_process_has_no_more_threads_queues_and_actors_than_a_process_can_have(
     run(opening(service), main)
 
 
-def test_process_that_does_not_read_is_not_read(sockets: Path) -> None:
-    """Each late outcome has an answer, which would fill memory."""
+def test_process_that_does_not_read_gets_no_further_message_until_it_does(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actor_dispatch, "PATIENCE_SECONDS", 0.0)
+    service = service_of(sockets, quick_registrations())
+    spec = {**SPEC, "arguments": {"text": "x" * MIB}}
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            places = service.processes.serving("mail")[0]
+            first = asyncio.ensure_future(dispatcher.send(spec, identity()))
+            with pytest.raises(NotSentError, match="no process"):
+                await asyncio.wait_for(dispatcher.send(spec, identity(attempt=2)), 30)
+            message = await process.next(FrameKind.MESSAGE)
+            await asyncio.to_thread(eventually, lambda: places.free("mail") == pace.PER_THREAD - 1)
+            process.tell(FrameKind.DONE, message, result=1)
+            assert await first == {"body": 1}
+
+    run(opening(service), main)
+
+
+def test_process_that_sends_and_does_not_read_loses_its_connection(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each late outcome has an answer, and the answers would fill the memory of the worker."""
+    monkeypatch.setattr(process_session, "MAX_UNREAD_BYTES", MIB)
     service = service_of(sockets, quick_registrations())
     late = encode(FrameKind.DONE, execution="x" * 60_000, attempt=1)
 
     async def main(_: ActorDispatcher) -> None:
-        await asyncio.to_thread(eventually, path_of(service).is_socket)
-        with socket.socket(socket.AF_UNIX) as process:
-            process.connect(str(path_of(service)))
-            process.settimeout(3)
-            process.sendall(encode(FrameKind.HELLO, protocol=1, session="s", actors=[]))
-            with pytest.raises(TimeoutError):
-                await asyncio.to_thread(process.sendall, late * 500)
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(flood(process.writer, late), 30)
+            await asyncio.to_thread(eventually, lambda: not service.processes.serving("mail"))
 
     run(opening(service), main)
+
+
+async def flood(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    while True:
+        writer.write(frame)
+        await writer.drain()
