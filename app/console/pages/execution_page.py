@@ -87,7 +87,7 @@ def life(execution_id: str) -> Values:
         "way_out": way_out_of(why, job_id=execution.job_id, endpoint=execution.endpoint),
         "reach": _reach_of_breaker(why),
         "is_waiting": execution.status in CANCELLABLE,
-        "forecast": forecast_of(why, execution.endpoint),
+        "forecast": forecast_of(why, execution),
         "picture": timeline(execution, tried, local(now())),
         "uncertain": sum(_is_uncertain(each) for each in tried),
         "letters": _letters(execution),

@@ -61,15 +61,44 @@ def test_wait_says_since_when_it_lasts_and_forecasts_its_end(reader: Visitor, da
     path = f"{EXECUTIONS}/{story.waiting[2]}?region=life"
     assert "<dt>Waits so since</dt>" in reader.get(path)
     assert "Forecast" not in reader.get(path)  # nobody has counted deliveries
+    add_deliveries(database, ["", "send-mail"])
+    assert re.fullmatch(r"about \d+\.\d s at the present \d+\.\d/(s|min)(, the share .*)?", forecast(reader.get(path)))
+    assert "<dt>Until</dt>" in reader.get(f"{EXECUTIONS}/{story.later[0]}?region=life")
+    assert "Waits so since" not in reader.get(f"{EXECUTIONS}/{story.failed}?region=life")
+
+
+def test_forecast_needs_the_speed_of_the_own_line(reader: Visitor, database: Database) -> None:
+    """An endpoint among the others, old counts and lines of keys have none."""
+    story = Story(database)
+    path = f"{EXECUTIONS}/{story.waiting[2]}?region=life"
+    add_deliveries(database, [""])
+    assert forecast(reader.get(path)) == "its endpoint delivered nothing in the last 4 min that were counted"
+    add_deliveries(database, ["*"])
+    assert forecast(reader.get(path)) == ""
+    add_deliveries(database, ["send-mail"])
+    assert forecast(reader.get(path)) != ""
+    database.fetch(text("UPDATE executions SET limit_key = '=u_1'"))
+    page = reader.get(path)
+    assert "It is due, and waits behind 2 of its endpoint" in page
+    assert forecast(page) == ""
+    database.fetch(text("UPDATE executions SET limit_key = ''"))
+    database.fetch(text("DELETE FROM delivery_rollups WHERE slot > now() - INTERVAL '3 minutes'"))
+    assert forecast(reader.get(path)) == ""
+
+
+def add_deliveries(database: Database, endpoints: list[str]) -> None:
+    """Count 60 attempts a minute, in the last four whole minutes."""
     rollup = text(
         "INSERT INTO delivery_rollups (endpoint, step_s, slot, attempts, succeeded)"
         " SELECT endpoint, 60, date_trunc('minute', now()) - number * INTERVAL '1 minute', 60, 60"
         " FROM unnest(CAST(:endpoints AS TEXT[])) AS e (endpoint), generate_series(1, 4) AS s (number)"
     )
-    database.fetch(rollup, {"endpoints": ["", "send-mail"]})
-    assert re.search(r"<dt>Forecast</dt><dd>about \d+\.\d s at the present \d+\.\d/(s|min)</dd>", reader.get(path))
-    assert "<dt>Until</dt>" in reader.get(f"{EXECUTIONS}/{story.later[0]}?region=life")
-    assert "Waits so since" not in reader.get(f"{EXECUTIONS}/{story.failed}?region=life")
+    database.fetch(rollup, {"endpoints": endpoints})
+
+
+def forecast(page: str) -> str:
+    """Return the forecast of a page, empty without one."""
+    return "".join(re.findall(r"<dt>Forecast</dt><dd>([^<]*)</dd>", page))
 
 
 def test_delivery_is_shown_as_curl_with_its_key(reader: Visitor, api: Api) -> None:

@@ -8,9 +8,9 @@ from tests.cases import each_case
     ("ahead", "attempts", "shards", "words"),
     [
         (800, 6000, 1, "about 40.0 s at the present 20.0/s"),
-        (800, 6000, 2, "about 1 min 20 s at the present 10.0/s"),
+        (800, 6000, 2, "about 1 min 20 s at the present 10.0/s, the share of one of 2 shards"),
         (30, 30, 1, "about 5 min at the present 6.0/min"),
-        (3, 0, 1, "its endpoint delivered nothing in the last 5 min"),
+        (3, 0, 1, "its endpoint delivered nothing in the last 5 min that were counted"),
         (0, 6000, 1, ""),
     ],
 )
