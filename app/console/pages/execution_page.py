@@ -51,7 +51,7 @@ page = ConsolePage(
 
 @page.show
 def show(execution_id: str) -> Values:
-    """Return the constant parts: the input, and the request."""
+    """Return the constant parts: the input, the request, and the callbacks."""
     execution = _execution(execution_id)
     wanted = _request(execution_id)
     is_open = closed_contents.opened("execution", execution_id)
@@ -106,13 +106,9 @@ def attempts(execution_id: str) -> Values:
 
 @page.region("ends", live="executions letters")
 def ends(execution_id: str) -> Values:
-    """Read what follows its end: its dead letters, and its callbacks."""
+    """Read its dead letters, and whether it has ended."""
     execution = _execution(execution_id)
-    return {
-        "letters": _letters(execution),
-        "request": _request(execution_id),
-        "is_open": execution.completed_at is None,
-    }
+    return {"letters": _letters(execution), "is_open": execution.completed_at is None}
 
 
 @page.region("history", live="executions", reads="GET /executions/<execution_id>/history")

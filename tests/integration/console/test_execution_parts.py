@@ -14,6 +14,7 @@ from tests.console_story import Story
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created, one_shot, register, register_all
+from tests.integration.statements import Statements
 
 EXECUTIONS = "/console/executions"
 
@@ -29,12 +30,24 @@ def test_callbacks_of_version_and_job_are_named(reader: Visitor, api: Api) -> No
     register(api, "report", callbacks={"on_success": "archive", "on_failure": "archive"})
     job = created(api, one_shot("r-1", endpoint="report", callbacks={"on_success": None, "on_failure": "page"}))
     path = f"{EXECUTIONS}/{job['execution']['execution_id']}"
-    ends = reader.get(f"{path}?region=ends")
-    assert re.findall(r'(on \w+): <a class="id" href="/console/endpoints/(\w+)"', ends) == [("on failure", "page")]
-    assert "it has not ended" in ends
     page = reader.get(path)
+    assert re.findall(r'(on \w+): <a class="id" href="/console/endpoints/(\w+)"', page) == [("on failure", "page")]
+    assert "it has not ended" in page
     anchors = re.findall(r'<a href="#([\w-]+)">', page.partition('<nav class="sections"')[2].partition("</nav>")[0])
     assert [each for each in anchors if f'id="{each}"' not in page] == []
+
+
+def test_refresh_of_the_end_renders_no_request(reader: Visitor, database: Database, statements: Statements) -> None:
+    """The request of an execution is constant, and belongs to the frame of its page."""
+    execution_id = Story(database).waiting[0]
+
+    def renders(address: str) -> bool:
+        statements.clear()
+        reader.get(address)
+        return any("endpoint_versions" in each for each in statements.texts)
+
+    assert renders(f"{EXECUTIONS}/{execution_id}")
+    assert not renders(f"{EXECUTIONS}/{execution_id}?region=ends")
 
 
 def test_jobs_that_a_log_names_are_links(reader: Visitor, database: Database) -> None:
