@@ -41,13 +41,17 @@ Read = TypeVar("Read", bound=Callable[..., Values])
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Part of a page that is refreshed: `live` are the names of the changes after which a browser reads it again."""
+    """Part of a page that is refreshed: `live` are the names of the changes after which a browser reads it again.
+
+    A region that is not `refreshed` is read with its page only; the page survives its failure.
+    """
 
     name: str
     read: Callable[..., Values]
     reads: str | None
     live: str
     pinned: bool
+    refreshed: bool
 
 
 class ConsolePage:
@@ -85,7 +89,7 @@ class ConsolePage:
         return read
 
     def region(
-        self, name: str, *, reads: str | None = None, live: str = "", pinned: bool = False
+        self, name: str, *, reads: str | None = None, live: str = "", pinned: bool = False, refreshed: bool = True
     ) -> Callable[[Read], Read]:
         """Register the function that returns the variables of a region, in `templates/part/<page>_<region>.html`.
 
@@ -94,7 +98,7 @@ class ConsolePage:
         """
 
         def decorate(read: Read) -> Read:
-            self.regions[name] = Region(name, read, reads or self._reads, live, pinned)
+            self.regions[name] = Region(name, read, reads or self._reads, live, pinned, refreshed)
             return read
 
         return decorate

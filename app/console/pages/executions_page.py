@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from app.console.http.console_page import ConsolePage, Values
@@ -9,11 +10,12 @@ from app.console.http.forms import query
 from app.console.http.list_export import exports
 from app.console.http.list_pages import UNTIL, address_behind, position_after
 from app.console.http.page_rendering import now, to
+from app.console.http.request_values import once_a_request
 from app.console.pages.address_filter import SINCE, pinned_address
 from app.console.pages.execution_periods import periods_of
 from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage, filter_of_address, filter_without
 from app.console.views.reason_words import reason_of
-from app.kernel.db.paging import PageRequest
+from app.kernel.db.paging import Page, PageRequest
 from app.kernel.formats import MICROSECOND
 from app.queue.executions.execution_model import Execution
 from app.queue.jobs.job_model import Job
@@ -60,9 +62,7 @@ def list_() -> Values:
     if found.faults:
         return {"rows": [], "faults": found.faults, "found": found, "older": "", "newer": 0}
     until = query().instant(UNTIL) or now()
-    listed = page_of_executions(
-        database, _before(found, until), PageRequest(ROWS, position_after()), seconds=PATIENCE_SECONDS
-    )
+    listed = _listed(found, until)
     jobs = {each.job_id: each for each in find_jobs(database, {each.job_id for each in listed.items})}
     reasons = _reasons(listed.items)
     return {
@@ -70,7 +70,6 @@ def list_() -> Values:
         "faults": {},
         "found": found,
         "older": address_behind(listed.next),
-        "excluding": None if listed.items or listed.next else _excluding(found),
         "newer": _newer(found, until),
         "pinned": pinned_address(found.given.get(SINCE, ""), CREATED),
         "columns": columns(),
@@ -78,6 +77,21 @@ def list_() -> Values:
         "presets": PRESETS,
         "exports": exports("executions", found.given),
     }
+
+
+@page.region("excluding", refreshed=False)
+def excluding() -> Values:
+    """Find the field that empties the list; its scans are too many for each change that an open page hears of."""
+    found = filter_of_address(now())
+    listed = None if found.faults else _listed(found, query().instant(UNTIL) or now())
+    return {"excluding": None if listed is None or listed.items or listed.next else _excluding(found)}
+
+
+def _listed(found: ExecutionQueryOfPage, until: datetime) -> Page[Execution]:
+    request = PageRequest(ROWS, position_after())
+    wanted = _before(found, until)
+    read = partial(page_of_executions, services().database, wanted, request, seconds=PATIENCE_SECONDS)
+    return once_a_request("executions", read)
 
 
 def _excluding(found: ExecutionQueryOfPage) -> Values | None:

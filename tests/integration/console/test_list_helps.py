@@ -18,6 +18,7 @@ from tests.console_story import Story
 from tests.integration.client import Api, running
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created
+from tests.integration.statements import Statements
 
 EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/console/walks"
 
@@ -57,6 +58,22 @@ def test_list_without_a_match_names_the_filter_that_excludes_most(admin: Visitor
     listed = admin.get(unescape(address))
     assert int(count) == len(re.findall(r'<tr id="exec_', listed)) > 0
     assert "Without <a" not in admin.get(f"{EXECUTIONS}?status=CANCELLED&error_type=NONE&endpoint=nobody")
+
+
+def test_refresh_of_an_empty_list_repeats_no_scan_for_the_filter_that_excludes_most(
+    admin: Visitor, story: Story, statements: Statements
+) -> None:
+    wanted = f"{EXECUTIONS}?endpoint=send-mail&status=CANCELLED&since=2h"
+    page = admin.get(wanted)
+    assert "Without <a" in page
+    read = dict[str, int]()
+    for address in map(unescape, re.findall(r'hx-get="([^"]+)"', page)):
+        statements.clear()
+        admin.get(address)
+        read[parse_qs(urlsplit(address).query)["region"][0]] = sum(
+            "FROM executions" in each for each in statements.texts
+        )
+    assert read == {"periods": 0, "list": 2}, "a page of the list, and its newer executions"
 
 
 def test_all_columns_have_the_columns_of_each_preset(admin: Visitor, story: Story) -> None:
