@@ -94,12 +94,12 @@ def hx() -> Markup:
 
 def once() -> str:
     """Return the idempotency key of the forms of this answer: a form that is sent twice has one effect."""
-    return once_a_request("once", lambda: secrets.token_urlsafe(18))
+    return once_a_request("once", secrets.token_urlsafe, 18)
 
 
 def now() -> datetime:
     """Return the time of the current request."""
-    return once_a_request("now", lambda: datetime.now(UTC))
+    return once_a_request("now", datetime.now, UTC)
 
 
 def here(**changed: str) -> str:

@@ -37,4 +37,4 @@ def register(blueprint: Blueprint) -> None:
 
 def nonce() -> str:
     """Return the nonce of the current answer: scripts and elements with htmx attributes must have it."""
-    return once_a_request("nonce", lambda: secrets.token_urlsafe(18))
+    return once_a_request("nonce", secrets.token_urlsafe, 18)

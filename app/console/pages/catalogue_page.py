@@ -123,7 +123,7 @@ def shown_form(
 
 
 def _uses(kind: CatalogueKind, name: str) -> Sequence[Use]:
-    return once_a_request("uses", lambda: uses.of_value(services().database, kind.table, name).uses)
+    return once_a_request("uses", uses.of_value, services().database, kind.table, name).uses
 
 
 def _replace(kind: CatalogueKind, name: str) -> Done | Response:

@@ -117,11 +117,11 @@ def reach_of_endpoint(name: str) -> list[str] | None:
 
 
 def _uses(name: str) -> list[uses.Use]:
-    return once_a_request("uses", lambda: uses.uses_of_endpoint(services().database, name))
+    return once_a_request("uses", uses.uses_of_endpoint, services().database, name)
 
 
 def _endpoint(name: str) -> Endpoint:
-    return once_a_request("endpoint", lambda: versions.get(services().database, name))
+    return once_a_request("endpoint", versions.get, services().database, name)
 
 
 @edit_page.show

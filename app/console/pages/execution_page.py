@@ -146,7 +146,7 @@ def cancel(execution_id: str) -> Done:
 def _execution(execution_id: str) -> ExecutionWithInput:
     """Read the execution; raises ExecutionNotFoundError, with the age of an execution that was deleted."""
     try:
-        return once_a_request("execution", lambda: execution_queries.get_execution(services().database, execution_id))
+        return once_a_request("execution", execution_queries.get_execution, services().database, execution_id)
     except ExecutionNotFoundError:
         created_at = ids.time_of(execution_id)
         if created_at is None or not now() - timedelta(days=3650) < created_at < now():
@@ -159,14 +159,14 @@ def _execution(execution_id: str) -> ExecutionWithInput:
 
 
 def _request(execution_id: str) -> NextRequest:
-    return once_a_request("request", lambda: request_of(services().database, execution_id))
+    return once_a_request("request", request_of, services().database, execution_id)
 
 
 def _letters(execution: ExecutionWithInput) -> Sequence[DeadLetter]:
     """Return the letters of an execution; until its end it has none that is open."""
     if execution.completed_at is None:
         return []
-    return once_a_request("letters", lambda: letters_of(services().database, execution.execution_id))
+    return once_a_request("letters", letters_of, services().database, execution.execution_id)
 
 
 def _raw(execution: ExecutionWithInput, *, is_open: bool) -> Values:
@@ -193,7 +193,7 @@ def _sent_again(wanted: NextRequest) -> str | None:
 def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
     _execution(execution_id)  # raises for an unknown execution
     read = partial(execution_queries.attempts_of, services().database, execution_id, PageRequest(ATTEMPTS))
-    return once_a_request("attempts", partial(read, is_known=True)).items
+    return once_a_request("attempts", read, is_known=True).items
 
 
 def _reach_of_breaker(why: Explanation) -> list[str] | None:

@@ -35,7 +35,7 @@ def show(letter_id: str) -> Values:
 
 
 def _letter(letter_id: str) -> DeadLetter:
-    return once_a_request("letter", lambda: get_letter(services().database, letter_id))
+    return once_a_request("letter", get_letter, services().database, letter_id)
 
 
 @action("POST /dead-letters/<letter_id>/redrive")

@@ -23,5 +23,5 @@ def rules() -> Values:
     """Read all rules, each with its latest message."""
     database = services().database
     rows = RULES.page(database, PageRequest(MAX_RULES)).items
-    found = readable(notifications_api.shape, rows, lambda row: f"rule {row.name}")
+    found = readable(notifications_api.shape, rows, "rule {.name}".format)
     return {"rules": sorted(found, key=lambda rule: str(rule["name"])), "latest": latest_messages(database)}

@@ -43,19 +43,19 @@ page = ConsolePage(
 
 def _workflow(workflow_id: str) -> StoredWorkflow:
     """Read the workflow once for all regions of a page."""
-    return once_a_request("workflow", lambda: get_workflow(services().database, workflow_id))
+    return once_a_request("workflow", get_workflow, services().database, workflow_id)
 
 
 def _drawing(workflow: StoredWorkflow) -> Drawing:
     """Read the graph once for all regions of a page; empty for a workflow that is too large for a picture."""
     if workflow.nodes > MAX_PICTURED:
         return Drawing([], [])
-    return once_a_request("drawing", lambda: drawing_of(services().database, workflow.workflow_id))
+    return once_a_request("drawing", drawing_of, services().database, workflow.workflow_id)
 
 
 def _node(workflow_id: str) -> NodeView:
     """Read the node of the address once for all parts of a page."""
-    return once_a_request("node", lambda: get_node(services().database, workflow_id, query().text("node")))
+    return once_a_request("node", get_node, services().database, workflow_id, query().text("node"))
 
 
 @page.show

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from app.console.views.words import duration, number, plural
@@ -95,7 +96,7 @@ def _schedules(statistics: ServiceStatistics) -> Iterator[Attention]:
 def _letters(statistics: ServiceStatistics) -> Iterator[Attention]:
     total = sum(each.letters for each in statistics.open_letters)
     if total:
-        most = max(statistics.open_letters, key=lambda each: each.letters)
+        most = max(statistics.open_letters, key=attrgetter("letters"))
         share = "all" if most.letters == total else number(most.letters)
         subject = numbered(total, "dead letter", or_more=most.letters >= MAX_LETTERS)
         yield Attention("warn", subject, f"without a resolution, {share} of {most.endpoint}", page="letters")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from app.console.views.delivery_totals import total_of, up_to
 from app.console.views.sparkline import Sparkline, sparkline
@@ -48,13 +49,13 @@ def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[Sho
             "Attempts",
             _rate(counts.attempts, seconds),
             f"{number(counts.attempts)} in all",
-            _course(points, lambda each: each.attempts),
+            _course(points, attrgetter("attempts")),
         ),
         ShownFigure(
             "Failed for good",
             percent(share),
             f"{number(counts.failed)} of {number(ended)}",
-            _course(points, lambda each: each.failed),
+            _course(points, attrgetter("failed")),
             "bad" if counts.failed else "",
         ),
         ShownFigure(

@@ -7,6 +7,7 @@ attempt is never too narrow to be seen.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from app.console.views import words
 from app.queue.executions.execution_model import AttemptRecord, Execution
@@ -82,7 +83,7 @@ class _Line:
 
 def timeline(execution: Execution, attempts: Sequence[AttemptRecord], now: datetime) -> Timeline:
     """Draw an execution; `attempts` are the latest first, as they are read."""
-    shown = sorted(attempts, key=lambda each: each.attempt_number)[-MAX_ROWS:]
+    shown = sorted(attempts, key=attrgetter("attempt_number"))[-MAX_ROWS:]
     lines = list(_lines(execution, shown, now))
     scale = _Scale([piece for line in lines for piece in line.pieces])
     rows = [
@@ -196,7 +197,7 @@ class _Scale:
             place = self._places[at]
             if len(chosen) < MAX_TICKS and all(abs(place - each.x) >= 110 for each in chosen):
                 chosen.append(Tick(round(place, 1), words.instant(at, now)))
-        return sorted(chosen, key=lambda tick: tick.x)
+        return sorted(chosen, key=attrgetter("x"))
 
 
 def _typical(spans: Sequence[float]) -> float:

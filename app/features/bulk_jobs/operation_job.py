@@ -6,6 +6,7 @@ Rows created, or failed, after its start are not touched: an execution that fail
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -75,7 +76,7 @@ class OperationJob:
         return None
 
     def process(self, bulk_job: BulkOperation, items: Sequence[Item]) -> OperationResult:
-        return self._database.transact(lambda connection: self._process(connection, bulk_job, items))
+        return self._database.transact(partial(self._process, bulk_job=bulk_job, items=items))
 
     def _process(self, connection: Connection, bulk_job: BulkOperation, items: Sequence[Item]) -> OperationResult:
         given, actor = bulk_job.given, bulk_job.actor

@@ -45,7 +45,7 @@ def callbacks(context: ChoreContext) -> Iterator[Finding]:
     found = readable(
         lambda row: (row, set(merged(row.of_version, row.own).values())),
         context.database.fetch(CALLBACKS, {"most": MAX_JOBS}),
-        lambda row: f"callbacks of job {row.job_id}",
+        "callbacks of job {.job_id}".format,
     )
     for row, names in found:
         for name in names:

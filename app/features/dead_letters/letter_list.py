@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, true
@@ -88,7 +89,7 @@ def page_of_letters(
         limit=request.limit,
         matches=None if wanted.group is None else wanted.has,
     )
-    return Page(readable(DeadLetter.from_row, rows, lambda row: f"dead letter {row.letter_id}"), after)
+    return Page(readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format), after)
 
 
 def next_letters(
@@ -116,10 +117,10 @@ def _chosen(database: Database, wanted: LetterFilter) -> list[DeadLetter]:
     given = [_D.letter_id.in_(wanted.letter_ids or ()), *wanted.index().where, *wanted.conditions()]
     given += [column == value for column, value in wanted.index().leading.items()]
     rows = [row for row in database.fetch(select(*_D).where(*given)) if wanted.has(row)]
-    letters = readable(DeadLetter.from_row, rows, lambda row: f"dead letter {row.letter_id}")
+    letters = readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format)
     part = wanted.part(None)
     found = [each for each in letters if part.end <= each.position < part.start]
-    return sorted(found, key=lambda letter: letter.position)
+    return sorted(found, key=attrgetter("position"))
 
 
 def _next(wanted: LetterFilter, after: Position, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -133,7 +134,7 @@ def letters_of(database: Database, execution_id: str) -> list[DeadLetter]:
     """Read the latest letters of an execution, the latest first."""
     query = select(*_D).where(_D.execution_id == execution_id).order_by(_D.failed_at.desc(), _D.letter_id.desc())
     rows = database.fetch(query.limit(MAX_OF_EXECUTION))
-    return readable(DeadLetter.from_row, rows, lambda row: f"dead letter {row.letter_id}")
+    return readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format)
 
 
 def get_letter(database: Database, letter_id: str) -> DeadLetter:

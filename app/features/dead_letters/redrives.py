@@ -109,7 +109,5 @@ class RedriveJob:
 
     def _redrive(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
         if bulk_job.to_endpoint is None:
-            return self._creator.database.transact(
-                lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
-            )
+            return self._creator.database.transact(partial(redrive_executions, each=items, actor=bulk_job.actor))
         return redrive_as_new_jobs(self._creator, items, bulk_job.to_endpoint, actor=bulk_job.actor)

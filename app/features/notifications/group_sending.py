@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -138,7 +139,7 @@ def waiting(database: Database) -> list[str]:
 def advance(database: Database, rule: str) -> Step:
     """Add the event batches of a rule to its group, and send the group if it is due."""
     try:
-        done = database.transact(lambda connection: _step(connection, rule))
+        done = database.transact(partial(_step, name=rule))
     except LockedError:
         return Step(is_locked=True)
     except _ChangedError:

@@ -23,4 +23,4 @@ LATEST = statement(
 def latest_messages(database: Database) -> dict[str, dict[str, Any]]:
     """Return the latest message by the name of its rule."""
     rows = database.fetch(LATEST)
-    return dict(readable(lambda row: (row.rule, shape_stored(row)), rows, lambda row: f"group {row.group_id}"))
+    return dict(readable(lambda row: (row.rule, shape_stored(row)), rows, "group {.group_id}".format))

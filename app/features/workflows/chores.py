@@ -87,17 +87,13 @@ def chores(context: ChoreContext) -> list[Chore]:
     def continue_workflows() -> Counts:
         """Advance each workflow with work, and settle nodes whose ends were missed."""
         counts = Counts(late=_stop_late(context), asked=forward_requests(context), settled=unsettled.settle_page())
-        counts.update(advanced=len(readable(advance, _with_work(context), _named)))
+        counts.update(advanced=len(readable(advance, _with_work(context), "workflow {}".format)))
         return counts
 
     def prune_workflows() -> Counts:
         return pruning.prune(context)
 
     return [Chore("workflows", 1, continue_workflows), Chore("prune_workflows", 3600, prune_workflows)]
-
-
-def _named(workflow_id: str) -> str:
-    return f"workflow {workflow_id}"
 
 
 class _Unsettled:
@@ -114,7 +110,7 @@ class _Unsettled:
         is_last = len(rows) < self._context.batch
         self._after = _FIRST if is_last else (rows[-1].workflow_id, rows[-1].node, rows[-1].item)
         unsettled = [row for row in rows if row.is_unsettled]
-        ended = readable(_ended, unsettled, lambda row: f"execution {row.execution_id}")
+        ended = readable(_ended, unsettled, "execution {.execution_id}".format)
         if not ended:
             return 0
         settled = {*self._context.database.transact(partial(settle, ended=ended))}
@@ -139,7 +135,7 @@ def _stop_late(context: ChoreContext) -> int:
             )
 
     late = context.database.fetch(LATE, {"limit": MAX_LATE})
-    return len(readable(stop, [row.workflow_id for row in late], _named))
+    return len(readable(stop, [row.workflow_id for row in late], "workflow {}".format))
 
 
 def _with_work(context: ChoreContext) -> Iterator[str]:

@@ -49,7 +49,7 @@ def forward_requests(context: ChoreContext) -> int:
     while not context.stopping():
         rows = context.database.fetch(REQUESTED, {"after": after, "limit": context.batch})
         new = [row for row in rows if row.is_new]
-        done += len(readable(forward, new, lambda row: f"workflow {row.workflow_id}"))
+        done += len(readable(forward, new, "workflow {.workflow_id}".format))
         if len(rows) < context.batch:
             break
         after = rows[-1].execution_id

@@ -72,9 +72,7 @@ class BulkJobKind(Protocol[W, Q, T]):
                 return None
 
             def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
-                return self._database.transact(
-                    lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
-                )
+                return self._database.transact(partial(redrive_executions, each=items, actor=bulk_job.actor))
 
 
         chores = bulk_chores("redrives", RedriveJob(creator), context)  # in Feature.chores

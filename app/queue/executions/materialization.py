@@ -155,7 +155,7 @@ def due(
     rows = database.fetch(TAKE_DUE if takes else DUE, params)
     found = [row for row in rows if row.job_id is not None]
     last = DuePosition(found[-1].cron_next_run_at, found[-1].job_id) if len(found) == limit else None
-    return readable(_due_job, found, lambda row: f"job {row.job_id}"), rows[0].now, last
+    return readable(_due_job, found, "job {.job_id}".format), rows[0].now, last
 
 
 def _due_job(row: Row[Any]) -> DueJob:

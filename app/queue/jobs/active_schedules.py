@@ -77,7 +77,7 @@ def active_schedules(
 
 
 def _schedules(rows: Collection[Row[Any]]) -> list[ActiveSchedule]:
-    return readable(_schedule, rows, lambda row: f"job {row.job_id}")
+    return readable(_schedule, rows, "job {.job_id}".format)
 
 
 def _schedule(row: Row[Any]) -> ActiveSchedule:

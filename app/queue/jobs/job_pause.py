@@ -7,6 +7,7 @@ on hold. Ticks that fall into a pause are not caught up.
 from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -67,7 +68,7 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
 
     Does nothing if the job is paused. Raises JobNotFoundError, or ConflictError for a retired job.
     """
-    first = database.transact(lambda connection: begin_pause(connection, job_id, actor))
+    first = database.transact(partial(begin_pause, job_id=job_id, actor=actor))
     on_hold.hold_the_rest(database, job_id, first.last, actor)
     unfinished_changes.end(database, job_id, first.change)
 

@@ -53,7 +53,7 @@ def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tup
     if keys:
         wanted.append(tuple_(_J.endpoint, _J.idempotency_key).in_(keys))
     found = database.fetch(_select().where(or_(*wanted))) if wanted else ()
-    return readable(_job, found, lambda row: f"job {row.job_id}")
+    return readable(_job, found, "job {.job_id}".format)
 
 
 def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from app.kernel.errors import TaskExecutorError
@@ -57,7 +58,7 @@ class ScheduleDay:
 
     def _busy(self, minute: int) -> BusyMinute:
         found = [each for each in self.schedules if each.starts.in_minute(minute)]
-        found.sort(key=lambda each: (each.starts.starts, each.schedule.job_id))
+        found.sort(key=attrgetter("starts.starts", "schedule.job_id"))
         return BusyMinute(self.day.at(minute), self.by_minute[minute], found)
 
     def clock_changes(self) -> list[ChangedClock]:
@@ -69,7 +70,7 @@ class ScheduleDay:
             affected = [each for each in crons if each.timezone == change.timezone and change.affects(each)]
             if affected or change.timezone == self.day.timezone:
                 found.append(ChangedClock(change, Counter(map(change.effect_on, affected))))
-        return sorted(found, key=lambda each: each.change.at)
+        return sorted(found, key=attrgetter("change.at"))
 
 
 def day_of(schedules: Sequence[ActiveSchedule], day: Day, *, is_complete: bool = True) -> ScheduleDay:

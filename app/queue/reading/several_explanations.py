@@ -82,7 +82,7 @@ def explain_several(
     """Explain executions by id, until `seconds` are over; unknown executions are left out."""
     until = clock() + seconds
     rows = reads.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
-    readable_facts = readable(Facts.from_row, rows, lambda row: f"execution {row.execution_id}")
+    readable_facts = readable(Facts.from_row, rows, "execution {.execution_id}".format)
     facts = {each.execution_id: each for each in readable_facts}
     known = RememberedReads(reads)
     _learn_events(known, reads, facts.values())

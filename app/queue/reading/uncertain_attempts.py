@@ -75,4 +75,4 @@ def page_of_uncertain(
     if wanted.error_type is not None:
         conditions.append(_A.error["type"].astext == wanted.error_type)
     rows, after = read.page(database, _INDEX, part, columns=_COLUMNS, conditions=conditions, limit=request.limit)
-    return Page(readable(UncertainAttempt.from_row, rows, lambda row: f"attempt {row.attempt_id}"), after)
+    return Page(readable(UncertainAttempt.from_row, rows, "attempt {.attempt_id}".format), after)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from app.features.workflows.stored.node_list import EDGES
 from app.kernel.db import Database
@@ -72,10 +73,8 @@ def critical_path(nodes: Sequence[TimedNode], edges: Iterable[tuple[int, int]]) 
         if parent in timed:
             parents.setdefault(child, []).append(timed[parent])
     is_open = [node for node in nodes if node.ended_at is None]
-    if is_open:
-        path = [min(is_open, key=lambda node: (node.ready_at, node.number))]
-    else:
-        path = [max(nodes, key=_end)] if nodes else []
+    last = min(is_open, key=attrgetter("ready_at", "number"), default=None) or max(nodes, key=_end, default=None)
+    path = [] if last is None else [last]
     while path and path[-1].number in parents:
         path.append(max(parents[path[-1].number], key=_end))
     return path[::-1]

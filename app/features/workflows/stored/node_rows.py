@@ -7,6 +7,7 @@ RUNNING nodes with an execution, which no step writes.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -137,7 +138,7 @@ def write(connection: Connection, workflow_id: str, nodes: Sequence[WorkflowNode
     """Write nodes in the order of their numbers."""
     if not nodes:
         return
-    ordered = sorted(nodes, key=lambda node: node.node)
+    ordered = sorted(nodes, key=attrgetter("node"))
     params = {
         "workflow_id": workflow_id,
         "nodes": array_literal(node.node for node in ordered),

@@ -115,7 +115,7 @@ def page_of_workflows(
     part = Part.between(wanted.created_after, wanted.created_before, request.after)
     conditions, limit = wanted.conditions(), request.limit
     shown, after = read.page(database, wanted.index(), part, columns=_COLUMNS, conditions=conditions, limit=limit)
-    return Page(readable(StoredWorkflow.from_row, shown, lambda row: f"workflow {row.workflow_id}"), after)
+    return Page(readable(StoredWorkflow.from_row, shown, "workflow {.workflow_id}".format), after)
 
 
 def get_workflow(database: Database, workflow_id: str) -> StoredWorkflow:
