@@ -83,8 +83,9 @@ def test_all_parts_together_declare_exactly_their_imports(graph: grimp.ImportGra
 
 def test_tests_and_benchmarks_declare_their_imports() -> None:
     graph = imports_of("tests", "benchmarks")
-    # The benchmarked peers have their own environment: benchmarks/requirements.txt.
-    for module in ("benchmarks.peers", *graph.find_descendants("benchmarks.peers")):
+    # The benchmarked peers have their own environment, benchmarks/requirements.txt, and test_neighbours makes its own.
+    peers = ("benchmarks.peers", *graph.find_descendants("benchmarks.peers"))
+    for module in (*peers, "tests.acceptance.actors.abort_tasks", "tests.acceptance.actors.test_neighbours"):
         graph.remove_module(module)
     assert undeclared(imported_by(graph, "tests", "benchmarks"), declared("", "dev")) == set()
 

@@ -51,6 +51,7 @@ DIFFERENT = {
     "MAX_NAME": "of the endpoint: the API answers that no endpoint has a longer name",
     "MAX_INPUT_BYTES": "the API bounds the whole body, by TE_MAX_BODY_BYTES",
     "NAME_PATTERN": "of names in settings, scopes and filters: no field of a job has one",
+    "ACTOR_QUEUE_PATTERN": "of queues in scopes of API keys; no job has one",
     "MAX_LIMIT_KEY": "the API replaces a longer value by its digest",
 }
 
