@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 
-OPEN = int(os.environ.get("TE_TEST_OPEN_EXECUTIONS", "20000"))
+OPEN = int(os.environ.get("TE_TEST_OPEN_EXECUTIONS", "5000"))
 BY_STATUS = text("SELECT status, on_hold, count(*) AS number FROM executions GROUP BY status, on_hold ORDER BY status")
 ADD = text(
     """
