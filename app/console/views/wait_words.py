@@ -14,5 +14,5 @@ def wait_in_line(ahead: int, attempts: int, seconds: float, *, shards: int) -> s
         return f"its endpoint delivered nothing in the last {words.duration(seconds * 1000)} that were counted"
     speed = attempts / seconds / shards
     shown = f"{words.number(speed)}/s" if speed >= 1 else f"{words.number(speed * 60)}/min"
-    share = f", the share of one of {shards} shards" if shards > 1 else ""
+    share = f", the share of one of {words.plural(shards, 'shard')}" if shards > 1 else ""
     return f"about {words.duration(ahead / speed * 1000)} at the present {shown}{share}"
