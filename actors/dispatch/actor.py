@@ -91,8 +91,8 @@ class ActorDispatcher(Dispatcher):
             raise _lost(
                 "TIMEOUT", f"did not end the actor within {spec['timeout_ms']} ms", hand, identity, spec
             ) from None
-        except ProcessLostError:
-            raise _lost("PROCESS_LOST", "ended while it ran the actor", hand, identity, spec) from None
+        except ProcessLostError as error:
+            raise _lost("PROCESS_LOST", str(error), hand, identity, spec) from None
         except asyncio.CancelledError:
             hand.session.send(FrameKind.ABORT, **_named(hand))
             if hand.is_started:

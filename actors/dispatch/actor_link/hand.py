@@ -30,7 +30,7 @@ class HandKey(NamedTuple):
 
 
 class ProcessLostError(Exception):
-    """The process ended, or its connection broke, after the actor had started."""
+    """The process ended, or its connection broke, or it gave the message back, after the actor had started."""
 
 
 class Hand:
@@ -106,17 +106,20 @@ class Hand:
         """End by a frame of the process; False if it has ended."""
         if self.outcome.done():
             return False
-        self.outcome.set_result(frame)
+        if self.is_started and frame["kind"] == FrameKind.BACK:
+            self.lose("gave it back after its start")
+        else:
+            self.outcome.set_result(frame)
         return True
 
     def come_back(self) -> None:
         """End a message that was not started."""
         self.end({"kind": FrameKind.BACK.value})
 
-    def lose(self) -> None:
-        """End with the loss of its process."""
+    def lose(self, event: str = "ended while it ran the actor") -> None:
+        """End with the loss of its process; the event follows the name of the process in the error."""
         if not self.outcome.done():
-            self.outcome.set_exception(ProcessLostError())
+            self.outcome.set_exception(ProcessLostError(event))
 
 
 def _seen(outcome: "asyncio.Future[Mapping[str, Any]]") -> None:

@@ -19,7 +19,7 @@ from brokers.sharing.actor_places import ActorPlaces
 RETURN_SECONDS = 5.0  # for a process with a broken connection to connect again
 LOOK_SECONDS = 0.05  # between two looks at the process
 UNSTARTED_SECONDS = 30.0  # for a thread of the process; then another process gets the message
-BACKS_IN_A_ROW = 32  # messages that a process gives back, and starts none, until it rests
+BACKS_IN_A_ROW = 32  # messages that a process gives back, and ends none, until it rests
 REST_SECONDS = 1.0
 MAX_THREADS = 1_000
 MAX_QUEUES = 1_000  # of one process
@@ -148,9 +148,11 @@ class Session:
         self._count_places()
         return True
 
-    def note_back(self, hand: Hand) -> bool:
-        """Note a message that the process gives back; return whether it has to rest, having started none of many."""
-        if hand.is_dropped or self._is_resting:
+    def note_end(self, hand: Hand, *, is_back: bool) -> bool:
+        """Note the end of a message; return whether the process has to rest, having given back many and ended none."""
+        if not is_back:
+            self._given_back = 0
+        if not is_back or hand.is_dropped or self._is_resting:
             return False
         self._given_back += 1
         self._is_resting = self._given_back >= BACKS_IN_A_ROW
@@ -165,7 +167,6 @@ class Session:
     def started(self, key: HandKey) -> None:
         """Note the start of a message; a message that was taken from the process is aborted."""
         hand = self.hands.get(key)
-        self._given_back = 0
         if hand is None:
             self.send(FrameKind.ABORT, execution=key.execution_id, attempt=key.attempt)
         elif not hand.is_started:

@@ -198,8 +198,8 @@ class ActorServer:
         key = HandKey.of(frame)
         hand = session.hands.get(key)
         if hand is not None and hand.end(frame):
-            if frame["kind"] == FrameKind.BACK and session.note_back(hand):
-                log.warning("process %s gives back all messages and starts none; it rests", session.shown_pid)
+            if session.note_end(hand, is_back=frame["kind"] == FrameKind.BACK):
+                log.warning("process %s gives back all messages and ends none; it rests", session.shown_pid)
                 self.run(self._rest(session))
             return
         if frame["kind"] != FrameKind.BACK:

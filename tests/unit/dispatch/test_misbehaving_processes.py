@@ -132,13 +132,35 @@ def test_process_that_gives_back_everything_rests(sockets: Path, monkeypatch: py
                 await woken.wait()
             assert places.total == pace.PER_THREAD
             for number in (4, 5, 6, 7):
+                back = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=number)))
+                done = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=number + 4)))
+                process.tell(FrameKind.BACK, await process.next(FrameKind.MESSAGE))
+                process.tell(FrameKind.DONE, await process.next(FrameKind.MESSAGE), result=1)
+                with pytest.raises(NotSentError):
+                    await back
+                assert await done == {"body": 1}
+                assert places.total == pace.PER_THREAD
+
+    run(opening(service), main)
+
+
+def test_message_that_comes_back_after_its_start_is_lost(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its actor may have had an effect; a process that only claims to start rests, too."""
+    monkeypatch.setattr(process_session, "BACKS_IN_A_ROW", 3)
+    service = service_of(sockets, quick_registrations())
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            for number in (1, 2, 3):
                 sending = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=number)))
                 message = await process.next(FrameKind.MESSAGE)
                 process.tell(FrameKind.STARTED, message)
                 process.tell(FrameKind.BACK, message)
-                with pytest.raises(NotSentError):
+                with pytest.raises(DeliveryError, match="gave it back after its start") as lost:
                     await sending
-                assert places.total == pace.PER_THREAD
+                assert lost.value.type == "PROCESS_LOST"
+            assert service.processes.serving("mail")[0].total == 0
 
     run(opening(service), main)
 
