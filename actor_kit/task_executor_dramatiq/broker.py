@@ -94,7 +94,7 @@ class TaskExecutorBroker(Broker):
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)
         self._links.open()
-        if missing := self.actors.keys() - self._links.endpoints.keys():
+        if missing := self.actors.keys() - self._links.endpoints.keys() - self._links.refused.keys():
             self.logger.debug("Registering %d actors.", len(missing))
             self._links.declare()
         return ActorConsumer(self._links, queue_name, prefetch, timeout)

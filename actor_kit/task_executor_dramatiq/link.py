@@ -33,6 +33,7 @@ MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
 REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key or the worker
 CLOSE_SECONDS = 2.0
 MAX_UNSENT = 10_000
+SHOWN_REFUSALS = 3
 Inbox = queue.SimpleQueue[MessageInHand]
 
 
@@ -222,8 +223,9 @@ class Links:
             case "WELCOME":
                 self.endpoints = dict(frame["endpoints"])
                 self.refused = dict(frame["refused"])
-                for actor, reason in self.refused.items():
-                    log.error("actor %s cannot run: %s", actor, reason)
+                if refused := [f"{actor}: {reason}" for actor, reason in self.refused.items()]:
+                    shown = "; ".join(refused[:SHOWN_REFUSALS])
+                    log.error("%d actors of this process cannot run: %s", len(refused), shown)
                 self._pause_seconds = MIN_PAUSE_SECONDS
                 self._welcome.arrive()
             case "REFUSED":

@@ -12,7 +12,7 @@ from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.pace import MAX_PER_THREAD, PER_THREAD, Pace
 from actors.dispatch.actor_link.peer import Peer
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
-from app.catalog.specs.actor import endpoint_name
+from app.catalog.specs.actor import MAX_ACTOR_NAME, endpoint_name
 from app.kernel.access.api_keys import Scope
 from brokers.sharing.actor_places import ActorPlaces
 
@@ -37,8 +37,7 @@ class Session:
         self.shown_pid = hello.get("pid")
         self.places = ActorPlaces()
         self.actors: tuple[Mapping[str, Any], ...] = ()
-        self.refused: dict[str, str] = {}
-        """Reasons by the endpoint of each actor that the process has, but may not run."""
+        self._refused: dict[str, tuple[str, str]] = {}  # queue and reason by endpoint
         self.hands: dict[HandKey, Hand] = {}
         self.transport: asyncio.Transport | None = None
         self.returned = asyncio.Event()
@@ -65,7 +64,9 @@ class Session:
     def serve(self, found: RegisteredActors) -> None:
         """Set the endpoints of the registered actors."""
         queues = {str(each.get("name")): str(each.get("queue") or "default") for each in self.actors}
-        self.refused = {endpoint_name(actor): reason for actor, reason in found.refused.items()}
+        self._refused = {
+            endpoint_name(actor): (queues.get(actor, ""), reason) for actor, reason in found.refused.items()
+        }
         self.places.endpoints = {
             endpoint: queues[actor]
             for actor, endpoint in found.endpoints.items()
@@ -79,22 +80,30 @@ class Session:
         return is_open or endpoint in self.places.endpoints
 
     def set_room(self, frame: Mapping[str, Any]) -> bool:
-        """Apply a ROOM: the process holds at most `places` messages of a queue; return whether `offered` changed.
+        """Apply a ROOM: the process holds at most `places` messages of a queue; return whether its record changed.
 
         Raises FrameError.
         """
-        before = self.offered
+        before = self.offered, self.refused
         queue = str(frame.get("queue"))
+        if len(queue) > MAX_ACTOR_NAME:
+            raise FrameError(f"`queue` has {len(queue)} characters; at most {MAX_ACTOR_NAME} are allowed")
         if queue not in self.places.by_queue and len(self.places.by_queue) >= MAX_QUEUES:
             raise FrameError(f"`queue` is the {MAX_QUEUES + 1}th of the process; at most {MAX_QUEUES} are allowed")
         self.places.by_queue = {**self.places.by_queue, queue: _positive(frame.get("places")) or 0}
-        return self.offered != before
+        return (self.offered, self.refused) != before
 
     @property
     def offered(self) -> tuple[str, ...]:
         """Return the endpoints of the actors that the process runs: it may know more, and run other queues only."""
         by_queue = self.places.by_queue
         return tuple(name for name, queue in self.places.endpoints.items() if by_queue.get(queue))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Return reasons by the endpoint of each actor that the process may not run, though it runs its queue."""
+        by_queue = self.places.by_queue
+        return {name: reason for name, (queue, reason) in self._refused.items() if by_queue.get(queue)}
 
     def send(self, kind: FrameKind, **fields: Any) -> None:
         """Send a frame; nothing without a connection, which ends if the process reads too little."""

@@ -21,6 +21,7 @@ from actors.dispatch.actor_link.tls_port import TlsPort
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
+from app.kernel.formats import numbered
 from app.kernel.function_types import Call
 from app.kernel.processes.actor_processes import ActorProcess
 from brokers.sharing.actor_places import ActorProcesses
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 SUFFIX = ".sock"
 RETRY_SECONDS = 1.0  # between two registrations while the database does not answer, and before the second socket
 MAX_RETRY_SECONDS = 30.0
+SHOWN_REFUSALS = 3  # of one process
 MAX_UNACCEPTED = 4096  # connections; the kernel refuses more at once, and all processes connect at the worker's start
 
 
@@ -174,8 +176,9 @@ class ActorServer:
         session.serve(found)
         service.processes.add(session.places)
         self.records.note(session)
-        for actor, reason in found.refused.items():
-            log.warning("actor %s of process %s has no endpoint: %s", actor, session.shown_pid, reason)
+        if refused := [f"{actor}: {reason}" for actor, reason in found.refused.items()]:
+            count, shown = numbered(len(refused), "actor"), "; ".join(refused[:SHOWN_REFUSALS])
+            log.warning("no endpoint for %s of process %s: %s", count, session.shown_pid, shown)
         session.send(
             FrameKind.WELCOME,
             protocol=PROTOCOL,

@@ -12,14 +12,20 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
-from app.catalog.specs.actor import endpoint_name
+from app.catalog.specs.actor import MAX_ACTOR_NAME, endpoint_name
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
 from app.kernel.access.key_ring import Key
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.retries import is_rows_fault, is_statements_fault
-from app.kernel.errors import ConflictError, ForbiddenError, TaskExecutorError, UnavailableError
+from app.kernel.errors import (
+    ConflictError,
+    ForbiddenError,
+    TaskExecutorError,
+    UnavailableError,
+    UnprocessableError,
+)
 from app.kernel.sql import statement
 from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
 from schema.job_bounds import MAX_PRIORITY
@@ -29,6 +35,7 @@ REGISTRAR = Actor(name="actors")
 # Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome.
 OUTCOME_MS = 30_000
 DEFAULT_TIME_LIMIT_MS = 600_000
+MAX_REASON_CHARACTERS = 500  # of a refusal, which goes into the log, a row, and the answer to the process
 OPTIONS = ("max_lost", "soft_timeout_ms", "cron", "timezone")
 
 # The code of the actor decides about its retries. This policy is for attempts whose process was lost.
@@ -81,7 +88,7 @@ def register(
         except UnavailableError:
             raise
         except TaskExecutorError as error:
-            found.refused[actor] = error.message
+            found.refused[actor[:MAX_ACTOR_NAME]] = error.message[:MAX_REASON_CHARACTERS]
         except (SQLAlchemyError, ValueError) as error:
             if not is_rows_fault(error) or is_statements_fault(error):
                 raise
@@ -115,6 +122,7 @@ def _register(
     actor, options = str(given.get("name")), given.get("options")
     options = options if isinstance(options, dict) else {}
     spec = spec_of(actor, str(given.get("queue") or "default"), options)
+    _check_lengths(spec)
     _check_queue(spec, key)
     if known is None:
         _create(database, name, spec, options, key)
@@ -127,6 +135,13 @@ def _register(
             _replace(database, name, spec, key)
     if schedules is not None and (schedule := _schedule_of(spec)) is not None:
         schedules.keep(name, *schedule)
+
+
+def _check_lengths(spec: Mapping[str, Any]) -> None:
+    """Raise UnprocessableError for a long name, which no later error may repeat."""
+    for noun, given in (("name", spec["actor"]), ("queue", spec["queue"])):
+        if (length := len(given)) > MAX_ACTOR_NAME:
+            raise UnprocessableError(f"The {noun} has {length} characters; at most {MAX_ACTOR_NAME} are allowed.")
 
 
 def _check_is_actor(name: str, actor: str, endpoint_type: str, spec: Mapping[str, Any], key: Key | None) -> None:

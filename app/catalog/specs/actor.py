@@ -14,6 +14,7 @@ from app.catalog.templates.compilation import ALL, FieldKind
 from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_NAME
 
+MAX_ACTOR_NAME = 255  # and of its queue
 _PLAIN_ACTOR = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DIGEST_CHARACTERS = 8
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
@@ -51,8 +52,8 @@ def _target(_spec: Mapping[str, Any]) -> str:
 class ActorSpec(StrictSchema):
     """`spec` of an actor endpoint; a process that serves the actor registers it."""
 
-    actor = text(255, required=True, metadata={"description": "name of the actor", "example": "send_mail"})
-    queue = text(255, load_default="default", metadata={"description": "Dramatiq queue of the actor"})
+    actor = text(MAX_ACTOR_NAME, required=True, metadata={"description": "name of the actor", "example": "send_mail"})
+    queue = text(MAX_ACTOR_NAME, load_default="default", metadata={"description": "Dramatiq queue of the actor"})
     arguments = templated(
         DescribedValue(
             _check_arguments,

@@ -66,6 +66,15 @@ def test_key_takes_no_actor_of_a_closed_queue_into_its_own(database: Database) -
     assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (1, "money")
 
 
+def test_refusal_repeats_no_text_without_a_bound(database: Database) -> None:
+    shop = Key("id", "shop", frozenset({f"actors:work:{'q' * 200}{number}" for number in range(10)}))
+    long = "x" * 1_000
+    found = register(database, [{"name": long}, {"name": "pay", "queue": long}, {"name": "x" * 255}], key=shop)
+    assert [len(each) for each in found.refused] == [255, 3]
+    assert all(len(each) <= 500 for each in found.refused.values())
+    assert "the queue has 1000 characters; at most 255 are allowed" in found.refused["pay"].lower()
+
+
 def test_unstorable_actor_is_refused_and_no_other(database: Database) -> None:
     found = register(database, [{"name": "a\0"}, {"name": "b", "queue": "\ud800"}, {"name": "c", "options": [1]}])
     assert (found.endpoints, {*found.refused}) == ({"c": "c"}, {"a\0", "b"})

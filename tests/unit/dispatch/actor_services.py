@@ -26,6 +26,7 @@ class Registrations:
         self.is_running = self.has_overtaken = False
         self.records = list[ActorProcess]()
         self.failures = 0  # of the next records
+        self.refused = dict[str, str]()
 
     def register(self, actors: Sequence[Mapping[str, Any]], key: Key | None = None) -> RegisteredActors:
         self.has_overtaken |= self.is_running
@@ -33,7 +34,8 @@ class Registrations:
         self.has_begun.set()
         assert self.may_end.wait(30)
         self.is_running = False
-        return RegisteredActors({each["name"]: each["name"] for each in actors})
+        names = [each["name"] for each in actors]
+        return RegisteredActors({name: name for name in names if name not in self.refused}, self.refused)
 
     def record(self, process: ActorProcess) -> None:
         if self.failures:

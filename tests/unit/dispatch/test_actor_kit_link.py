@@ -373,6 +373,24 @@ def test_sender_is_told_why_the_worker_does_not_register_an_actor(
                 refused.result(PATIENCE_SECONDS)
 
 
+def test_refused_actors_are_logged_in_one_line_and_registered_no_second_time(
+    broker: TaskExecutorBroker, listening: tuple[Path, socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        consumer = pool.submit(broker.consume, "default")
+        connection, _ = listening[1].accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(encode("WELCOME", endpoints={}, refused=dict.fromkeys(broker.actors, "closed")))
+            consumer.result(PATIENCE_SECONDS)
+            broker.close()
+            sent = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert [frame["kind"] for frame in FrameReader().feed(sent)] == ["HELLO", "ROOM"]
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "2 actors of this process cannot run: audit: closed; next: closed"
+    ]
+
+
 def test_all_messages_of_an_end_go_with_its_outcome(
     broker: TaskExecutorBroker, listening: tuple[Path, socket.socket]
 ) -> None:

@@ -152,6 +152,27 @@ def test_process_is_recorded_with_the_actors_it_runs_and_when_it_leaves(
     assert (gone.session_id, gone.is_connected) == ("s", False)
 
 
+def test_refusals_of_the_queues_that_a_process_runs_are_recorded_and_all_logged_in_one_line(
+    sockets: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registrations = quick_registrations()
+    registrations.refused = {f"pay_{number}": "closed" for number in range(300)} | {"mail": "taken"}
+    server = server_of(sockets, registrations)
+
+    async def main() -> None:
+        reader, writer = await connect(server)
+        actors = [{"name": name, "queue": "mails" if name == "mail" else "money"} for name in registrations.refused]
+        writer.write(encode(FrameKind.HELLO, protocol=1, session="s", actors=actors))
+        writer.write(encode(FrameKind.ROOM, queue="mails", places=2))
+        await asyncio.to_thread(eventually, lambda: registrations.records and registrations.records[-1].refused)
+        await end(server, reader, writer)
+
+    asyncio.run(main())
+    assert registrations.records[-1].refused == {"mail": "taken"}
+    (line,) = (record.getMessage() for record in caplog.records if "no endpoint" in record.message)
+    assert line == "no endpoint for 301 actors of process None: pay_0: closed; pay_1: closed; pay_2: closed"
+
+
 def test_message_of_an_earlier_version_goes_to_the_present_queue_of_its_actor(sockets: Path) -> None:
     service = service_of(sockets, quick_registrations())
     spec = {"actor": "mail", "queue": "earlier", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}

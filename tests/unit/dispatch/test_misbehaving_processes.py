@@ -181,6 +181,10 @@ def test_process_has_no_more_threads_queues_and_actors_than_a_process_can_have(
             for number in range(process_session.MAX_QUEUES):
                 process.tell(FrameKind.ROOM, queue=f"q{number}", places=1)
             assert "at most 1000 are allowed" in (await process.next(FrameKind.REFUSED))["reason"]
+        async with process_at(service, "long") as process:
+            await process.next(FrameKind.WELCOME)
+            process.tell(FrameKind.ROOM, queue="x" * 256, places=1)
+            assert "at most 255 are allowed" in (await process.next(FrameKind.REFUSED))["reason"]
         monkeypatch.setattr(process_connection, "MAX_ACTORS", 0)
         async with process_at(service, "other") as process:
             assert "at most 0" in (await process.next(FrameKind.REFUSED))["reason"]
