@@ -27,6 +27,7 @@ from app.console.views import (
 )
 
 FOLDER = Path(__file__).parents[1] / "templates"
+_PERIODS = ("created_after", "created_before", "failed_after", "failed_before")
 
 
 @cache
@@ -45,6 +46,7 @@ def environment() -> Environment:
         filter_words=filter_words.filter_words,
         full_instant=words.full_instant,
         here=here,
+        here_without=here_without,
         hx=hx,
         instant_words=viewer_zone.instant_words,
         is_typed=typed_count.is_typed,
@@ -111,3 +113,12 @@ def here(**changed: str) -> str:
     fields |= {key: [value] for key, value in changed.items()}
     query = url_query([(key, value) for key, values in fields.items() for value in values if value])
     return request.path + (f"?{query}" if query else "")
+
+
+def here_without(name: str) -> str:
+    """Return the newest rows of the list that is shown, without a field of its filter.
+
+    A period that `since` hides goes with it: it would be in effect again.
+    """
+    left_out = (name, "after", "until", *(_PERIODS if name == "since" else ()))
+    return here(**dict.fromkeys(left_out, ""))

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from flask import Flask
+from sqlalchemy import text
 
 from app.console.pages.executions_page import PRESETS
 from app.features.dead_letters.letter_list import get_letter
@@ -74,6 +75,19 @@ def test_refresh_of_an_empty_list_repeats_no_scan_for_the_filter_that_excludes_m
             "FROM executions" in each for each in statements.texts
         )
     assert read == {"periods": 0, "list": 2}, "a page of the list, and its newer executions"
+
+
+def test_period_that_a_relative_time_hides_goes_with_it(admin: Visitor, database: Database, story: Story) -> None:
+    """From the list that is empty because of its time, and from the filter above it."""
+    database.fetch(text("UPDATE executions SET created_at = now() - INTERVAL '3 hours'"))
+    begin, end = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"
+    wanted = f"status=FAILED&since=2h&created_after={begin}&created_before={end}&scheduled_after={begin}"
+    page = admin.get(f"{EXECUTIONS}?{wanted}")
+    addresses = [unescape(each) for each in re.findall(r'<a (?:class="tag" )?href="([^"]+)"[^>]*>since 2h', page)]
+    assert len(addresses) == 2
+    for address in addresses:
+        assert parse_qs(urlsplit(address).query).keys() == {"status", "scheduled_after"}
+        assert re.search(r'<tr id="exec_', admin.get(address))
 
 
 def test_all_columns_have_the_columns_of_each_preset(admin: Visitor, story: Story) -> None:
