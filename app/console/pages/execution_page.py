@@ -144,17 +144,17 @@ def cancel(execution_id: str) -> Done:
 
 
 def _execution(execution_id: str) -> ExecutionWithInput:
-    """Read the execution; raises ExecutionNotFoundError, with the age of an execution that was deleted."""
+    """Read the execution; raises ExecutionNotFoundError, with the age of an execution that may have been deleted."""
     try:
         return once_a_request("execution", execution_queries.get_execution, services().database, execution_id)
     except ExecutionNotFoundError:
         created_at = ids.time_of(execution_id)
-        if created_at is None or not now() - timedelta(days=3650) < created_at < now():
+        days = services().settings.retention_days
+        if created_at is None or not now() - timedelta(days=3650) < created_at < now() - timedelta(days=days):
             raise
-        retention = f"{services().settings.retention_days:g} days"
         raise ExecutionNotFoundError(
-            f"Its ID is of {full_instant(created_at)}. An execution is deleted {retention} after its end"
-            " (TE_RETENTION_DAYS); charts and the audit log keep more."
+            f"There is no execution with this ID. The ID is of {full_instant(created_at)}: an execution is deleted once"
+            f" TE_RETENTION_DAYS, here {days:g}, have passed since its end. Charts and the audit log keep more."
         ) from None
 
 

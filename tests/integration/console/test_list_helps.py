@@ -1,6 +1,7 @@
 """Helps of lists and pages: pinned times, columns, ids to copy, missing scopes, deleted executions, repeated work."""
 
 import re
+import time
 from datetime import datetime, timedelta
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
@@ -118,9 +119,14 @@ def test_execution_with_an_open_letter_is_redriven_as_a_new_job(admin: Visitor, 
 
 
 def test_page_of_a_deleted_execution_says_its_age_and_the_retention(admin: Visitor) -> None:
-    page = admin.get(f"{EXECUTIONS}/{ids.execution_id()}", 404)
-    assert re.search(r"Its ID is of \d{4}-\d\d-\d\d .* UTC\. An execution is deleted 30 days after its end", page)
-    assert "Its ID is of" not in admin.get(f"{EXECUTIONS}/exec_unknown", 404)
+    old = time.time_ns() - 31 * 86_400 * 10**9
+    page = admin.get(f"{EXECUTIONS}/exec_{old:016x}0123456789abcdef", 404)
+    assert "There is no execution with this ID." in page
+    assert re.search(r"The ID is of \d{4}-\d\d-\d\d .* UTC: .* once TE_RETENTION_DAYS, here 30, have passed", page)
+    for name in (ids.execution_id(), "exec_unknown"):
+        page = admin.get(f"{EXECUTIONS}/{name}", 404)
+        assert f"There is no execution with the ID &#39;{name}&#39;" in page
+        assert "TE_RETENTION_DAYS" not in page
 
 
 def test_ended_bulk_operation_leads_to_the_preview_of_the_same_filter(admin: Visitor, story: Story) -> None:
