@@ -108,7 +108,11 @@ def attempts(execution_id: str) -> Values:
 def ends(execution_id: str) -> Values:
     """Read its dead letters, and whether it has ended."""
     execution = _execution(execution_id)
-    return {"letters": _letters(execution), "is_open": execution.completed_at is None}
+    return {
+        "letters": _letters(execution),
+        "is_open": execution.completed_at is None,
+        "is_retrying": execution.status is ExecutionStatus.RETRYING,
+    }
 
 
 @page.region("history", live="executions", reads="GET /executions/<execution_id>/history")
@@ -163,8 +167,13 @@ def _request(execution_id: str) -> NextRequest:
 
 
 def _letters(execution: ExecutionWithInput) -> Sequence[DeadLetter]:
-    """Return the letters of an execution; until its end it has none that is open."""
-    if execution.completed_at is None:
+    """Return the letters of an execution, when it is queued again those of an earlier end.
+
+    A wait for a retry takes the most statements already, and seldom follows an end.
+    """
+    if execution.completed_at is None and (
+        execution.attempt_count == 0 or execution.status is ExecutionStatus.RETRYING
+    ):
         return []
     return once_a_request("letters", letters_of, services().database, execution.execution_id)
 

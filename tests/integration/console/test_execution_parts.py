@@ -69,6 +69,16 @@ def test_dead_letters_are_named_after_the_end(reader: Visitor, database: Databas
     assert f'<a href="/console/dead-letters/{story.letter}">open</a>, failed' in reader.get(f"{EXECUTIONS}/{failed}")
 
 
+def test_dead_letters_of_an_earlier_end_are_named_while_it_runs_again(app: Flask, database: Database) -> None:
+    operator, story = Visitor(app, Scope.READ, Scope.JOBS_WRITE), Story(database)
+    path = f"{EXECUTIONS}/{get_letter(database, story.letter).execution_id}"
+    operator.act(path, f"/console/do/post{path.removeprefix('/console')}/retry")
+    ends = operator.get(f"{path}?region=ends")
+    assert f'<a href="/console/dead-letters/{story.letter}">retried</a>' in ends
+    assert "it has not ended" not in ends
+    assert "not looked up" in operator.get(f"{EXECUTIONS}/{story.retrying}?region=ends")
+
+
 def test_wait_says_since_when_it_lasts_and_forecasts_its_end(reader: Visitor, database: Database) -> None:
     story = Story(database)
     path = f"{EXECUTIONS}/{story.waiting[2]}?region=life"
