@@ -21,6 +21,7 @@ from app.queue.executions.execution_model import DeliveryError, NotSentError
 
 PATIENCE_SECONDS = 1.0  # for a place in a process
 NO_WORKER_DEFERRAL_MS = 5_000
+NO_KEY_DEFERRAL_MS = 30_000
 
 
 class ActorDispatcher(Dispatcher):
@@ -64,6 +65,9 @@ class ActorDispatcher(Dispatcher):
         until = time.monotonic() + PATIENCE_SECONDS
         has_waited = False
         while (session := freest(server.sessions.values(), endpoint, queue)) is None:
+            if is_closed(server.sessions.values(), endpoint, queue):
+                reason = f"no API key of the processes with its actor may run the queue {queue!r}"
+                raise NotSentError(reason, NO_KEY_DEFERRAL_MS)
             left = until - time.monotonic()
             if left <= 0 or server.is_draining:
                 raise NotSentError("no process with its actor was free", round(MIN_DEFERRAL_MS), is_noted=False)
@@ -139,6 +143,12 @@ def freest(sessions: Iterable[Session], endpoint: str, queue: str) -> Session | 
     open_ = [each for each in sessions if each.transport is not None and each.places.free(endpoint)]
     open_ = [each for each in open_ if each.peer.may_work(queue)]
     return max(open_, key=lambda each: each.places.free(endpoint), default=None)
+
+
+def is_closed(sessions: Iterable[Session], endpoint: str, queue: str) -> bool:
+    """Return whether there are processes with the actor, and none may run the queue."""
+    serving = [each for each in sessions if each.transport is not None and endpoint in each.places.endpoints]
+    return bool(serving) and not any(each.peer.may_work(queue) for each in serving)
 
 
 def _message(spec: Mapping[str, Any], identity: Identity, queue: str) -> dict[str, Any]:

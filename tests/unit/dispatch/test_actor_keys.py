@@ -6,8 +6,8 @@ import ssl
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.tls_worker import TlsSocket, TlsWorker
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.actor import ActorDispatcher
 from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.server import ActorServer, ActorService
@@ -26,8 +27,12 @@ from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.dev.process.ports import free_port
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnauthorizedError, UnavailableError
+from app.queue.executions.execution_model import NotSentError
 from brokers.sharing.actor_places import ActorProcesses
 from tests.acceptance.tls import certify
+from tests.contract.dispatch.dispatching import identity
+from tests.contract.dispatch.dispatching import run as dispatch
+from tests.unit.dispatch.actor_services import opening, quick_registrations, service_of
 from tests.waiting import eventually
 
 HELLO = encode(FrameKind.HELLO, protocol=1, session="s", actors=[])
@@ -338,3 +343,26 @@ def test_process_sends_an_outcome_without_waiting_for_an_acknowledgement(place: 
 def test_worker_elsewhere_needs_a_key() -> None:
     with pytest.raises(ValueError, match="actors:work"):
         Links("te-actors://host", list)
+
+
+def test_message_of_a_queue_that_no_key_opens_rests(place: Place, sockets: Path) -> None:
+    """Another process may have moved the actor since; the message would be claimed again at each moment."""
+    tls = TlsListener("127.0.0.1", place.port, certificate(place.pem, place.pem), Keys({"a": "actors:work:own"}).verify)
+    service = replace(service_of(sockets, quick_registrations()), tls=tls)
+    spec = {"actor": "mail", "queue": "other", "arguments": {}, "timeout_ms": 30_000, "max_lost": 3}
+    hello = encode(FrameKind.HELLO, protocol=1, session="s", actors=[{"name": "mail", "queue": "own"}])
+
+    def connected() -> TlsSocket | None:
+        with suppress(BrokerConnectionError):
+            return place.connect()
+        return None
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        with closing(await asyncio.to_thread(eventually, connected)) as connection:
+            frames = hello, encode(FrameKind.ROOM, queue="own", places=1)
+            assert (await asyncio.to_thread(answer_to, connection, *frames))["kind"] == FrameKind.WELCOME
+            with pytest.raises(NotSentError, match="no API key of the processes") as waiting:
+                await dispatcher.send(spec, identity())
+        assert (waiting.value.defer_ms, waiting.value.is_noted) == (30_000, True)
+
+    dispatch(opening(service), main)
