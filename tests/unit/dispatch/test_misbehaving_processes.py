@@ -204,6 +204,7 @@ def test_process_that_does_not_read_gets_no_further_message_until_it_does(
             await process.next(FrameKind.WELCOME)
             places = service.processes.serving("mail")[0]
             first = asyncio.ensure_future(dispatcher.send(spec, identity()))
+            await asyncio.to_thread(eventually, lambda: places.free("mail") <= 0)
             with pytest.raises(NotSentError, match="no process"):
                 await asyncio.wait_for(dispatcher.send(spec, identity(attempt=2)), 30)
             message = await process.next(FrameKind.MESSAGE)
