@@ -11,17 +11,18 @@ from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.endpoints import versions
-from app.catalog.endpoints.endpoint_rows import EndpointDefinition
+from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
 from app.catalog.specs.actor import MAX_ACTOR_NAME, endpoint_name
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
 from app.kernel.access.key_ring import Key
 from app.kernel.audit import Actor
-from app.kernel.audit.change import AuditedChange
+from app.kernel.audit.change import AuditedChange, Condition, StateTag
 from app.kernel.db import Database
 from app.kernel.db.retries import is_rows_fault, is_statements_fault
 from app.kernel.errors import (
     ConflictError,
     ForbiddenError,
+    PreconditionFailedError,
     TaskExecutorError,
     UnavailableError,
     UnprocessableError,
@@ -35,6 +36,7 @@ REGISTRAR = Actor(name="actors")
 # Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome.
 OUTCOME_MS = 30_000
 DEFAULT_TIME_LIMIT_MS = 600_000
+TRIES = 5  # by which a registration makes its change, while requests change the endpoint
 MAX_REASON_CHARACTERS = 500  # of a refusal, which goes into the log, a row, and the answer to the process
 OPTIONS = ("max_lost", "soft_timeout_ms", "cron", "timezone")
 
@@ -132,7 +134,7 @@ def _register(
         if schedules is not None and (old := _schedule_of(before)) is not None and old != _schedule_of(spec):
             schedules.end(name, *old)
         if _with_fields_of_requests(before, spec) != before:
-            _replace(database, name, spec, key)
+            _change(database, name, spec, key)
     if schedules is not None and (schedule := _schedule_of(spec)) is not None:
         schedules.keep(name, *schedule)
 
@@ -189,10 +191,21 @@ def _with_fields_of_requests(before: Mapping[str, Any], spec: Mapping[str, Any])
     return {option: value for option, value in before.items() if option not in OPTIONS} | dict(spec)
 
 
-def _replace(database: Database, name: str, spec: Mapping[str, Any], key: Key | None) -> None:
-    """Make a new version; everything that requests change stays, as it is now."""
-    endpoint = versions.get(database, name)
-    _check_is_actor(name, spec["actor"], endpoint.type, endpoint.spec, key)
+def _change(database: Database, name: str, spec: Mapping[str, Any], key: Key | None) -> None:
+    """Make a new version of the state that was checked; raises ConflictError if requests change it each time."""
+    for _ in range(TRIES):
+        endpoint = versions.get(database, name)
+        _check_is_actor(name, spec["actor"], endpoint.type, endpoint.spec, key)
+        try:
+            _replace(database, endpoint, spec)
+        except PreconditionFailedError:
+            continue
+        return
+    raise ConflictError(f"Requests change the endpoint {name!r} at the same time. Start the process again.")
+
+
+def _replace(database: Database, endpoint: Endpoint, spec: Mapping[str, Any]) -> None:
+    """Make a new version of this state; everything that requests change stays."""
     definition = EndpointDefinition(
         type=EndpointType.ACTOR,
         payload_spec=endpoint.payload_spec,
@@ -202,4 +215,5 @@ def _replace(database: Database, name: str, spec: Mapping[str, Any], key: Key | 
         keep_response=endpoint.keep_response,
         callbacks=endpoint.callbacks,
     )
-    versions.replace(database, name, definition, AuditedChange(REGISTRAR), stuck_timeout_ms=MAX_TIMEOUT_MS)
+    change = AuditedChange(REGISTRAR, Condition(match=StateTag(endpoint.tag)))
+    versions.replace(database, endpoint.name, definition, change, stuck_timeout_ms=MAX_TIMEOUT_MS)

@@ -24,11 +24,21 @@ def tag_of(created_at: datetime, *numbers: int) -> str:
     return f'"{(created_at - EPOCH) // MICROSECOND:x}-{"-".join(map(str, numbers))}"'
 
 
+class StateTag(str):
+    """Entity tag of the one state that a change of the product itself may meet."""
+
+    __slots__ = ()
+
+    def contains_raw(self, tag: str) -> bool:
+        """Return whether a state has this tag; named as in werkzeug's ETags."""
+        return self == tag
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """Tags of If-Match and If-None-Match (RFC 9110, 13.1); None if the header is absent."""
 
-    match: "ETags | None" = None
+    match: "ETags | StateTag | None" = None
     none_match: "ETags | None" = None
 
     def check(self, tag: str) -> None:

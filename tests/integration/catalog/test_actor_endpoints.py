@@ -1,10 +1,11 @@
 """Endpoints of actors: by requests, and by the registration of processes."""
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.actor_endpoints import register
+from app.kernel import db
 from app.kernel.access.key_ring import Key
 from app.kernel.db import Database
 from app.kernel.errors import EndpointNotFoundError
@@ -64,6 +65,27 @@ def test_key_takes_no_actor_of_a_closed_queue_into_its_own(database: Database) -
     found = register(database, [{"name": "pay", "queue": "mails"}], key=shop)
     assert "is of the queue 'money'" in found.refused["pay"]
     assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (1, "money")
+
+
+def test_key_takes_no_actor_that_leaves_its_queues_during_the_registration(
+    database: Database, database_url: str
+) -> None:
+    register(database, [{"name": "pay", "queue": "mails"}])
+    others = db.connect(database_url, pool_size=1, application_name="te-test-owner")
+    moves = [{"name": "pay", "queue": "money"}]
+
+    def before_the_lock(_connection: object, _cursor: object, query: str, *_more: object) -> None:
+        if moves and "FROM endpoints" in query and "FOR UPDATE" in query:
+            register(others, [moves.pop()])
+
+    shop = Key("id", "shop", frozenset({"actors:work:mails"}))
+    event.listen(database.engine, "before_cursor_execute", before_the_lock)
+    found = register(database, [{"name": "pay", "queue": "mails", "options": {"max_lost": 5}}], key=shop)
+    event.remove(database.engine, "before_cursor_execute", before_the_lock)
+    others.close()
+    assert moves == []
+    assert "is of the queue 'money'" in found.refused["pay"]
+    assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (2, "money")
 
 
 def test_refusal_repeats_no_text_without_a_bound(database: Database) -> None:
