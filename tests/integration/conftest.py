@@ -7,12 +7,15 @@ from flask import Flask
 from sqlalchemy import event
 
 from app.features import FEATURES
+from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.web.services import EXTENSION, Services
+from tests.console_story import Story
 from tests.integration.client import SECRET_KEY, Api, administrator, quiet, running, services
 from tests.integration.command_line import Cli
+from tests.integration.console.visitor import Visitor
 from tests.integration.executions.worker import WORKER
 from tests.integration.http import document
 from tests.integration.registered import created, one_shot, register
@@ -42,6 +45,17 @@ def database(app: Flask) -> Database:
 def api(app: Flask, database: Database) -> Api:
     """Return a client with the scope admin."""
     return administrator(app)
+
+
+@pytest.fixture
+def operator(app: Flask) -> Visitor:
+    """Return a visitor of the console with the scopes read and jobs:write."""
+    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
+
+
+@pytest.fixture
+def story(database: Database) -> Story:
+    return Story(database)
 
 
 @pytest.fixture

@@ -126,36 +126,36 @@ def test_cron_of_an_actor_is_a_job_that_follows_the_code(database: Database) -> 
     daily = {"name": "report", "options": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}}
     hourly = {"name": "report", "options": {"cron": "0 * * * *"}}
     for _ in range(2):
-        assert register(database, [daily], schedules).refused == {}
+        assert register(database, [daily], schedules=schedules).refused == {}
     assert schedules_of(database) == [("0 9 * * *", "Europe/Berlin", "ACTIVE")]
-    register(database, [hourly], schedules)
+    register(database, [hourly], schedules=schedules)
     before = ("0 9 * * *", "Europe/Berlin", "RETIRED")
     assert schedules_of(database) == [before, ("0 * * * *", "UTC", "ACTIVE")]
-    register(database, [daily], schedules)
+    register(database, [daily], schedules=schedules)
     assert schedules_of(database)[1:] == [("0 * * * *", "UTC", "RETIRED"), ("0 9 * * *", "Europe/Berlin", "ACTIVE")]
-    register(database, [{"name": "report"}], schedules)
+    register(database, [{"name": "report"}], schedules=schedules)
     assert {status for _, _, status in schedules_of(database)} == {"RETIRED"}
 
 
 def test_changed_job_of_a_cron_is_no_reason_for_a_second_one(api: Api, database: Database) -> None:
     schedules = ActorSchedules(database, Placing(1, 5_000))
     daily, hourly = ({"name": "report", "options": {"cron": cron}} for cron in ("0 9 * * *", "0 * * * *"))
-    register(database, [daily], schedules)
+    register(database, [daily], schedules=schedules)
     (job,) = database.fetch(text("SELECT job_id FROM jobs"))
     assert api.put(f"/jobs/{job.job_id}", {"input": {"a": 1}}).status_code == 200
-    register(database, [daily], schedules)
+    register(database, [daily], schedules=schedules)
     assert [status for *_, status in schedules_of(database)] == ["RETIRED", "ACTIVE"]
-    register(database, [hourly], schedules)
-    register(database, [daily], schedules)
+    register(database, [hourly], schedules=schedules)
+    register(database, [daily], schedules=schedules)
     for which in ("first_version_id IS NOT NULL", "cron_expression = '0 9 * * *'"):
         database.fetch(text(f"DELETE FROM jobs WHERE {which} AND status = 'RETIRED'"))  # as prune_versions does
-    register(database, [daily], schedules)
+    register(database, [daily], schedules=schedules)
     assert [cron for cron, _, status in schedules_of(database) if status != "RETIRED"] == ["0 9 * * *"]
 
 
 def test_invalid_cron_refuses_its_actor(database: Database) -> None:
     schedules = ActorSchedules(database, Placing(1, 5_000))
-    found = register(database, [{"name": "report", "options": {"cron": "gibberish"}}], schedules)
+    found = register(database, [{"name": "report", "options": {"cron": "gibberish"}}], schedules=schedules)
     assert "gibberish" in found.refused["report"]
 
 
@@ -170,7 +170,7 @@ def test_name_that_a_request_takes_during_a_registration_refuses_the_actor(api: 
             spec = {"url": "http://127.0.0.1:9/", "method": "POST"}
             assert api.post("/endpoints", {"name": "send-mail", "type": "HTTP", "spec": spec}).status_code == 201
 
-    found = register(database, [{"name": "first", "options": {"cron": "0 9 * * *"}}, ACTOR], Taking())
+    found = register(database, [{"name": "first", "options": {"cron": "0 9 * * *"}}, ACTOR], schedules=Taking())
     assert found.endpoints == {"first": "first"}
     assert "another `actor_name`" in found.refused["send_mail"]
 
@@ -188,6 +188,10 @@ def test_field_that_a_request_adds_during_a_registration_stays(api: Api, databas
         def keep(self, endpoint: str, cron: str, timezone: str) -> None:
             assert api.send("PUT", "/endpoints/send-mail", json=changed).status_code == 200
 
-    register(database, [{"name": "first", "options": {"cron": "0 9 * * *"}}, {**ACTOR, "queue": "other"}], Changing())
+    register(
+        database,
+        [{"name": "first", "options": {"cron": "0 9 * * *"}}, {**ACTOR, "queue": "other"}],
+        schedules=Changing(),
+    )
     spec = versions.get(database, "send-mail").spec
     assert (spec["queue"], spec["arguments"]) == ("other", {"to": "{{input.user}}"})

@@ -19,18 +19,8 @@ EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/c
 
 
 @pytest.fixture
-def story(database: Database) -> Story:
-    return Story(database)
-
-
-@pytest.fixture
 def reader(app: Flask) -> Visitor:
     return Visitor(app, Scope.READ)
-
-
-@pytest.fixture
-def operator(app: Flask) -> Visitor:
-    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
 
 
 def shown(visitor: Visitor, path: str) -> str:

@@ -26,11 +26,6 @@ EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/c
 
 
 @pytest.fixture
-def story(database: Database) -> Story:
-    return Story(database)
-
-
-@pytest.fixture
 def admin(app: Flask) -> Visitor:
     return Visitor(app, Scope.ADMIN)
 

@@ -5,11 +5,9 @@ from html import unescape
 from typing import Any
 
 import pytest
-from flask import Flask
 
 from app.features.bulk_jobs.store import BULK_OPERATIONS
 from app.features.dead_letters.redrives import REDRIVES
-from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from tests.console_story import Story
@@ -19,11 +17,6 @@ from tests.integration.registered import created, cron, register
 
 WALKS, BULK, REDRIVE = "/console/walks", "/console/do/post/bulk-operations", "/console/do/post/redrives"
 CARRIED = ("action", "wanted", "parameters", "rate")
-
-
-@pytest.fixture
-def operator(app: Flask) -> Visitor:
-    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
 
 
 def ended(operator: Visitor, api: Api, path: str, body: dict[str, Any]) -> str:

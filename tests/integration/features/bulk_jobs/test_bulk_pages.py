@@ -17,16 +17,6 @@ from tests.integration.console.visitor import Visitor
 EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/console/walks"
 
 
-@pytest.fixture
-def story(database: Database) -> Story:
-    return Story(database)
-
-
-@pytest.fixture
-def operator(app: Flask) -> Visitor:
-    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
-
-
 def shown(visitor: Visitor, path: str) -> str:
     page = visitor.get(path)
     assert "This part cannot be shown" not in page, page

@@ -5,10 +5,8 @@ from html import unescape
 from urllib.parse import urlencode
 
 import pytest
-from flask import Flask
 
 from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkOperation
-from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.queue.executions.execution_cancellation import IfRunning
@@ -19,16 +17,6 @@ from tests.integration.console.visitor import Visitor
 
 PATH, BULK = "/console/executions/bulk", "/console/do/post/bulk-operations"
 CHOICES = {"end after this attempt": IfRunning.REQUEST, "abort": IfRunning.ABORT}
-
-
-@pytest.fixture
-def story(database: Database) -> Story:
-    return Story(database)
-
-
-@pytest.fixture
-def operator(app: Flask) -> Visitor:
-    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
 
 
 def ticked(*ids: str) -> str:

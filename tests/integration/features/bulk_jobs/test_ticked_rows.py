@@ -19,16 +19,6 @@ EXECUTIONS, LETTERS, WALKS = "/console/executions", "/console/dead-letters", "/c
 BULK = "/console/do/post/bulk-operations"
 
 
-@pytest.fixture
-def story(database: Database) -> Story:
-    return Story(database)
-
-
-@pytest.fixture
-def operator(app: Flask) -> Visitor:
-    return Visitor(app, Scope.READ, Scope.JOBS_WRITE)
-
-
 def ticked(path: str, name: str, ids: list[str], **fields: str) -> str:
     """Return the address that a browser opens for ticked boxes."""
     return f"{path}?{urlencode([('chosen', 'on'), *((name, each) for each in ids), *fields.items()])}"
