@@ -1,14 +1,12 @@
 """Service for processes with actors: the parts of a worker process that its server needs. Few workers load it."""
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.peer import AllowedPeers
 from actors.dispatch.actor_link.server import ActorService
-from app.catalog.endpoints.actor_endpoints import RegisteredActors, register
+from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
 from app.kernel.access.key_ring import Key, KeyRing
 from app.kernel.config import SettingError, Settings
@@ -28,7 +26,7 @@ def actor_service(settings: Settings, process: WorkerProcess) -> ActorService:
         directory=Path(settings.actors_listen),
         worker_id=process.worker_id,
         processes=process.listen_to_actors(),
-        register=partial(_register, process.database, ActorSchedules(process.database, placing)),
+        register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
         record=partial(actor_processes.write, process.database, process.worker_id),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
         allowed=AllowedPeers.of(settings.actors_allow),
@@ -45,12 +43,6 @@ def _tls_listener(settings: Settings, database: Database) -> TlsListener | None:
     host, _, port = settings.actors_tls_addr.rpartition(":")
     context = certificate(Path(settings.actors_tls_cert), Path(settings.actors_tls_key))
     return TlsListener(host.strip("[]"), int(port), context, partial(working_key, KeyRing(database)))
-
-
-def _register(
-    database: Database, schedules: ActorSchedules, actors: Sequence[Mapping[str, Any]], key: Key | None
-) -> RegisteredActors:
-    return register(database, actors, schedules, key)
 
 
 def working_key(ring: KeyRing, presented: str) -> Key:

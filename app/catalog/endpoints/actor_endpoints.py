@@ -73,8 +73,8 @@ class Schedules(Protocol):
 def register(
     database: Database,
     actors: Sequence[Mapping[str, Any]],
-    schedules: Schedules | None = None,
     key: Key | None = None,
+    schedules: Schedules | None = None,
 ) -> RegisteredActors:
     """Register actors, each with its `name`, `queue`, and `options` of Dramatiq; one refused actor stops no other.
 
