@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from flask import request
-from werkzeug.datastructures import ETags, MultiDict
+from werkzeug.datastructures import MultiDict
 
 from app.console.views.json_text import parsed_json
-from app.kernel.audit.change import AuditedChange, Condition
+from app.kernel.audit.change import AuditedChange, Condition, StateTag
 from app.kernel.errors import Detail, InvalidRequestError
 from app.web.http.conditions import actor
 from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT
@@ -121,4 +121,4 @@ def given_values(names: Collection[str]) -> dict[str, str]:
 def change() -> AuditedChange:
     """Return the change of the current action: its actor, and the ETag in its form as the condition."""
     tag = request.form.get(ETAG)
-    return AuditedChange(actor(), Condition(match=ETags([tag.strip('"')]) if tag else None))
+    return AuditedChange(actor(), Condition(match=StateTag(tag) if tag else None))

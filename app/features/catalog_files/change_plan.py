@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from werkzeug.datastructures import ETags
-
 from app.catalog import routing
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints import versions
@@ -18,7 +16,7 @@ from app.catalog.specs.workflow import named_endpoints
 from app.cli.commands import CommandError, actor
 from app.features.catalog_files.callback_order import in_order
 from app.features.catalog_files.document import LIVE_SETTINGS, Document, StoredCatalog, dumped
-from app.kernel.audit.change import AuditedChange, Condition
+from app.kernel.audit.change import AuditedChange, Condition, StateTag
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import is_same_json
@@ -73,7 +71,7 @@ class CatalogChange:
 
     def apply(self, database: Database) -> None:
         """Make the change on condition of the state that the plan was made from: no change in between is lost."""
-        condition = Condition(match=ETags([self.tag.strip('"')])) if self.tag else Condition()
+        condition = Condition(match=StateTag(self.tag) if self.tag else None)
         change = AuditedChange(actor(), condition)
         if self.table is None:
             routes = [Route(**route) for route in self.after]

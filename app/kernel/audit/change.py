@@ -25,7 +25,7 @@ def tag_of(created_at: datetime, *numbers: int) -> str:
 
 
 class StateTag(str):
-    """Entity tag of the one state that a change of the product itself may meet."""
+    """Entity tag of the only state in which a change is made, where no header names tags."""
 
     __slots__ = ()
 
