@@ -1,4 +1,4 @@
-"""Commands of the application: those of the kernel, and those of the features."""
+"""Commands of the kernel and commands of the features, as one group."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence

@@ -23,7 +23,6 @@ from app.web.services import services
 from schema.states import BulkAction, ExecutionStatus
 
 _LEAST = {"delay_seconds": -LONGEST_SECONDS, "spread_seconds": 1}
-OF_ACTION = ("if_running", *_LEAST)
 _VERBS = {
     BulkAction.CANCEL: "Cancel executions",
     BulkAction.RETRY: "Retry failed executions",
