@@ -135,7 +135,7 @@ class Network:
     """Time without an answer before the next address of a name is tried concurrently."""
     max_age_seconds: float = MAX_AGE_SECONDS
     """Maximum age of a connection that takes further deliveries; each connection draws up to a quarter less."""
-    starters: Mapping[EndpointType, Starter] = field(default_factory=lambda: NO_STARTERS)
+    starters: Mapping[EndpointType, Starter] = field(default_factory=dict)
     """Starters of executions without a receiver."""
     actors: "ActorService | None" = None
     """Parts of the process for the server of actors; None if this process listens to none."""

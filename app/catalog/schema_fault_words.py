@@ -1,6 +1,6 @@
 """Messages of JSON Schema faults in the shape of the service's own messages: place, allowed values, remedy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jsonschema import ValidationError
@@ -19,21 +19,21 @@ _NOUNS = {
     "object": "an object",
     "string": "a string",
 }
-_WORDS: dict[str, Callable[[Any], str]] = {
-    "const": lambda wanted: f"Must be {compact_json(wanted)}.",
-    "enum": lambda wanted: f"Must be one of: {', '.join(map(compact_json, wanted[:_MAX_KNOWN]))}.",
-    "exclusiveMaximum": "Must be below {}.".format,
-    "exclusiveMinimum": "Must be above {}.".format,
-    "maximum": "Must be at most {}.".format,
-    "maxItems": "Must have at most {} items.".format,
-    "maxLength": "Must have at most {} characters.".format,
-    "minimum": "Must be at least {}.".format,
-    "minItems": "Must have at least {} items.".format,
-    "minLength": "Must have at least {} characters.".format,
-    "multipleOf": "Must be a multiple of {}.".format,
-    "pattern": "Must match the pattern {}.".format,
-    "type": lambda wanted: f"Must be {_types(wanted)}.",
-    "uniqueItems": lambda _wanted: "Must have no equal items.",
+_WORDS = {
+    "const": "Must be {}.",
+    "enum": "Must be one of: {}.",
+    "exclusiveMaximum": "Must be below {}.",
+    "exclusiveMinimum": "Must be above {}.",
+    "maximum": "Must be at most {}.",
+    "maxItems": "Must have at most {} items.",
+    "maxLength": "Must have at most {} characters.",
+    "minimum": "Must be at least {}.",
+    "minItems": "Must have at least {} items.",
+    "minLength": "Must have at least {} characters.",
+    "multipleOf": "Must be a multiple of {}.",
+    "pattern": "Must match the pattern {}.",
+    "type": "Must be {}.",
+    "uniqueItems": "Must have no equal items.",
 }
 
 
@@ -48,9 +48,15 @@ def place_and_words(fault: ValidationError) -> tuple[Sequence[str | int], str]:
         known = fault.schema.get("properties", {}) if isinstance(fault.schema, dict) else {}
         return path, f"Unknown property.{remedy(path[-1], known) if len(known) <= _MAX_KNOWN else ''}"
     words = _WORDS.get(str(fault.validator))
-    return path, f"{fault.message}." if words is None else words(wanted)
+    return path, f"{fault.message}." if words is None else words.format(_shown(str(fault.validator), wanted))
 
 
-def _types(wanted: str | Sequence[str]) -> str:
-    nouns = [_NOUNS.get(each, each) for each in ([wanted] if isinstance(wanted, str) else wanted)]
-    return " or ".join(nouns)
+def _shown(keyword: str, wanted: Any) -> Any:
+    """Return the value of a keyword as its message shows it."""
+    if keyword == "const":
+        return compact_json(wanted)
+    if keyword == "enum":
+        return ", ".join(map(compact_json, wanted[:_MAX_KNOWN]))
+    if keyword == "type":
+        return " or ".join(_NOUNS.get(each, each) for each in ([wanted] if isinstance(wanted, str) else wanted))
+    return wanted

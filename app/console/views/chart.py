@@ -1,7 +1,7 @@
 """Charts: values of figures over time, for the script that draws them and for a table."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,16 +9,17 @@ from app.console.views import words
 from app.console.views.delivery_totals import up_to
 from app.features.rollups.delivery_history import DeliveryHistory, Point
 
-Value = Callable[[Point], float | None]
+Values = list[float | None]
+"""Values of a figure by step, None where nobody counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A figure of a chart: its values by step, None where nobody counted; `tone` is its colour."""
+    """A figure of a chart; `tone` is its colour."""
 
     label: str
     tone: str
-    values: Sequence[float | None]
+    values: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,56 +63,40 @@ def any_known(values: Sequence[float | None]) -> bool:
 
 def charts_of(history: DeliveryHistory) -> list[Chart]:
     """Return the charts of a history: deliveries, lateness, duration, queues and slots."""
-    instants = [point.at for point in history.points]
-
-    def chart(name: str, title: str, unit: str, *lines: tuple[str, str, Value]) -> Chart:
-        found = [ChartLine(label, tone, [value(point) for point in history.points]) for label, tone, value in lines]
-        return Chart(name, title, unit, instants, found)
-
+    points = history.points
+    instants = [point.at for point in points]
+    attempts = [
+        ChartLine("attempts", "busy", _rates(points, "attempts")),
+        ChartLine("retried", "warn", _rates(points, "retried")),
+        ChartLine("failed for good", "bad", _rates(points, "failed")),
+    ]
+    gauges = [
+        ChartLine("due", "warn", _gauges(points, "due")),
+        ChartLine("running", "busy", _gauges(points, "in_flight")),
+        ChartLine("slots", "good", _gauges(points, "slots")),
+    ]
     return [
-        chart(
-            *("deliveries", "Deliveries a second", "/s"),
-            ("attempts", "busy", _rate("attempts")),
-            ("retried", "warn", _rate("retried")),
-            ("failed for good", "bad", _rate("failed")),
-        ),
-        chart(
-            *("lateness", "Lateness: from due to start", "ms"),
-            ("half within", "good", _share("lateness", 0.5)),
-            ("95 % within", "busy", _share("lateness", 0.95)),
-            ("99 % within", "bad", _share("lateness", 0.99)),
-        ),
-        chart(
-            *("duration", "Duration of attempts", "ms"),
-            ("half within", "good", _share("duration", 0.5)),
-            ("95 % within", "busy", _share("duration", 0.95)),
-            ("99 % within", "bad", _share("duration", 0.99)),
-        ),
-        chart(
-            *("queues", "Due and running", ""),
-            ("due", "warn", _gauge("due")),
-            ("running", "busy", _gauge("in_flight")),
-            ("slots", "good", _gauge("slots")),
-        ),
+        Chart("deliveries", "Deliveries a second", "/s", instants, attempts),
+        Chart("lateness", "Lateness: from due to start", "ms", instants, _percentiles(points, "lateness")),
+        Chart("duration", "Duration of attempts", "ms", instants, _percentiles(points, "duration")),
+        Chart("queues", "Due and running", "", instants, gauges),
     ]
 
 
-def _rate(name: str) -> Value:
-    def value(point: Point) -> float | None:
-        return None if point.counts is None else round(getattr(point.counts, name) / point.counted_seconds, 3)
-
-    return value
-
-
-def _share(name: str, share: float) -> Value:
-    def value(point: Point) -> float | None:
-        return None if point.counts is None else getattr(point.counts, name).percentile(share)
-
-    return value
+def _rates(points: Sequence[Point], name: str) -> Values:
+    return [
+        None if each.counts is None else round(getattr(each.counts, name) / each.counted_seconds, 3) for each in points
+    ]
 
 
-def _gauge(name: str) -> Value:
-    def value(point: Point) -> float | None:
-        return None if point.gauges is None else getattr(point.gauges, name)
+def _percentiles(points: Sequence[Point], name: str) -> list[ChartLine]:
+    distributions = [None if each.counts is None else getattr(each.counts, name) for each in points]
+    shares = (("half within", "good", 0.5), ("95 % within", "busy", 0.95), ("99 % within", "bad", 0.99))
+    return [
+        ChartLine(label, tone, [None if each is None else each.percentile(share) for each in distributions])
+        for label, tone, share in shares
+    ]
 
-    return value
+
+def _gauges(points: Sequence[Point], name: str) -> Values:
+    return [None if each.gauges is None else getattr(each.gauges, name) for each in points]

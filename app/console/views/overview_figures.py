@@ -1,8 +1,7 @@
 """Figures of the overview: the sum of a window, and its course as sparklines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from app.console.views.delivery_totals import total_of, up_to
 from app.console.views.sparkline import Sparkline, sparkline
@@ -38,6 +37,7 @@ class ShownFigure:
 def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[ShownFigure]:
     """Return throughput, failures, lateness, due and running executions."""
     points = history.points
+    counted = [point.counts for point in points]  # None: nobody counted, which is a gap of the course
     total, seconds = total_of(points)
     counts = total or DeliveryCounts.total([])
     ended, lateness = counts.succeeded + counts.failed, counts.lateness
@@ -49,20 +49,20 @@ def figures(history: DeliveryHistory, statistics: ServiceStatistics) -> list[Sho
             "Attempts",
             _rate(counts.attempts, seconds),
             f"{number(counts.attempts)} in all",
-            _course(points, attrgetter("attempts")),
+            sparkline([None if each is None else each.attempts for each in counted]),
         ),
         ShownFigure(
             "Failed for good",
             percent(share),
             f"{number(counts.failed)} of {number(ended)}",
-            _course(points, attrgetter("failed")),
+            sparkline([None if each is None else each.failed for each in counted]),
             "bad" if counts.failed else "",
         ),
         ShownFigure(
             "Late, p99",
             up_to(lateness.percentile(0.99)),
             f"p50 {up_to(lateness.percentile(0.5))}, {percent(lateness.within(BUDGET_MS))} within 5 s",
-            _course(points, lambda each: each.lateness.percentile(0.99)),
+            sparkline([None if each is None else each.lateness.percentile(0.99) or 0 for each in counted]),
         ),
         ShownFigure("Due now", number(due, or_more=is_more), "", _gauge(points, "due")),
         ShownFigure(
@@ -79,11 +79,6 @@ def _rate(number_: int, seconds: int) -> str:
         return NOTHING
     rate = number_ / seconds
     return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:,.1f}/s" if rate >= 0.1 or not rate else f"{rate * 60:,.1f}/min"
-
-
-def _course(points: Sequence[Point], value: Callable[[DeliveryCounts], float | None]) -> Sparkline:
-    """Draw a value of each step; a step without attempts has the value 0, a step that nobody counted a gap."""
-    return sparkline([None if point.counts is None else value(point.counts) or 0 for point in points])
 
 
 def _gauge(points: Sequence[Point], name: str, top: float = 0) -> Sparkline:

@@ -90,7 +90,7 @@ class ConsoleSessions:
         self._clock = clock
         self.cache_seconds = CACHE_SECONDS
         self._cache = LookUpCache[_CachedSession](CACHE_SIZE)
-        self._hashes = StoredTexts(lambda: [row.session_hash for row in database.fetch(HASHES)], clock)
+        self._hashes = StoredTexts(database, HASHES, clock)
 
     def begin(self, key_id: str) -> str:
         """Store a new session of a verified key, and return its secret."""

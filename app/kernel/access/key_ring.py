@@ -95,7 +95,7 @@ class KeyRing:
         self._clock = clock
         self.cache_seconds = CACHE_SECONDS
         self._cache = LookUpCache[_CachedKey](cache_size)
-        self._ids = StoredTexts(lambda: [row.key_id for row in database.fetch(IDS)], clock)
+        self._ids = StoredTexts(database, IDS, clock)
 
     def verify(self, presented: str, is_flooded: Run[bool] = never) -> Key:
         """Return the key; raises UnauthorizedError if it is malformed, unknown, wrong, expired or revoked.

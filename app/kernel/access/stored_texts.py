@@ -2,8 +2,10 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterable
 
+from sqlalchemy import TextClause
+
+from app.kernel.db import Database
 from app.kernel.function_types import Clock
 
 READ_EVERY_SECONDS = 1.0
@@ -12,9 +14,10 @@ READ_EVERY_SECONDS = 1.0
 class StoredTexts:
     """Texts of a table, read at most once in READ_EVERY_SECONDS; safe to use from several threads."""
 
-    def __init__(self, read: Callable[[], Iterable[str]], clock: Clock) -> None:
-        """Take the function that reads all texts."""
-        self._read = read
+    def __init__(self, database: Database, query: TextClause, clock: Clock) -> None:
+        """Take the query whose first column has all texts."""
+        self._database = database
+        self._query = query
         self._clock = clock
         self._texts: frozenset[str] = frozenset()
         self._good_until = -math.inf
@@ -25,7 +28,7 @@ class StoredTexts:
         with self._lock:
             asked_at = self._clock()
             if self._good_until <= asked_at:
-                self._texts = frozenset(self._read())
+                self._texts = frozenset(row[0] for row in self._database.fetch(self._query))
                 self._good_until = asked_at + READ_EVERY_SECONDS
             return self._texts
 
