@@ -1,6 +1,7 @@
 """The product with default settings: API, scheduler, PostgreSQL, a worker of two processes with eight threads."""
 
 import json
+import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from app.dev.stack import programs
 from app.dev.stack.programs import product_environment
 from app.dev.stack.runner import Stack
 from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
+from benchmarks.environment import ROOT
 from benchmarks.keepalive import KeepAlive
 
 _BATCH = 1000
@@ -31,6 +33,13 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 _TEMPLATE = {name: "{{input." + name + "}}" for name in BODY}
+
+
+def _commands(tree: Path) -> dict[str, programs.Command]:
+    """Return the commands of API and scheduler from the Procfile of a tree, because other versions differ in them."""
+    lines = (line.partition(":") for line in (tree / "Procfile").read_text(encoding="utf-8").splitlines())
+    found = {name: tuple(shlex.split(command.removeprefix(" python -m"))) for name, _colon, command in lines}
+    return {"web": found["web"], "scheduler-1": found["scheduler"]}
 
 
 class Ours(Contender):
@@ -52,7 +61,7 @@ class Ours(Contender):
         self._postgres = postgres
         self.stack = Stack(
             database_url=None if postgres is None else postgres.url,
-            commands={"web": programs.WEB, "scheduler-1": programs.SCHEDULER},
+            commands=_commands(tree or ROOT),
             env=product_environment() | dict(env or {}),
             logs=logs / name,
             cwd=tree,
