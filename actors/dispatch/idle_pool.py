@@ -3,16 +3,25 @@
 import asyncio
 import contextlib
 import math
+import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
+from collections.abc import AsyncIterator, Coroutine, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from app.kernel.function_types import Run
 
-T = TypeVar("T")
+
+class Closable(Protocol):
+    """Target of deliveries that can be closed."""
+
+    async def close(self) -> None:
+        """Close the target, after its last user."""
+
+
+T = TypeVar("T", bound=Closable)
 
 IDLE_SECONDS = 300.0
 CLOSE_SECONDS = 2.0
@@ -35,15 +44,17 @@ class _Shared(Generic[T]):
         return opening.result() if is_open else None
 
 
+def lifetime(max_age_seconds: float) -> float:
+    """Return the seconds for which a new connection takes deliveries; they differ, so not all open at once."""
+    return max_age_seconds * random.uniform(0.75, 1.0)
+
+
 class IdlePool(Generic[T]):
     """Keeps one target per key; everything but the constructor belongs to one event loop."""
 
-    def __init__(
-        self, close: Callable[[T], Coroutine[Any, Any, None]], lifetime: Run[float] = lambda: math.inf
-    ) -> None:
-        """Take the seconds for which a target takes new users, drawn for each."""
-        self._close = close
-        self._lifetime = lifetime
+    def __init__(self, max_age_seconds: float = math.inf) -> None:
+        """Take the age after which a target takes no new users; see `lifetime`."""
+        self._max_age_seconds = max_age_seconds
         self._shared: dict[Hashable, _Shared[T]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -55,7 +66,7 @@ class IdlePool(Generic[T]):
             self._retire(key)
             shared = None
         if shared is None:
-            retires_at = time.monotonic() + self._lifetime()
+            retires_at = time.monotonic() + lifetime(self._max_age_seconds)
             shared = self._shared[key] = _Shared(asyncio.create_task(open_()), retires_at)
             shared.opening.add_done_callback(partial(self._forget_failed, key))
         shared.users += 1
@@ -110,7 +121,7 @@ class IdlePool(Generic[T]):
     async def _close_all(self, targets: Iterable[T]) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await asyncio.gather(*map(self._close, targets), return_exceptions=True)
+                await asyncio.gather(*(target.close() for target in targets), return_exceptions=True)
 
     def _forget_failed(self, key: Hashable, _opening: object) -> None:
         shared = self._shared.get(key)

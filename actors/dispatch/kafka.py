@@ -63,7 +63,7 @@ class KafkaDispatcher(Dispatcher):
         """`check_seconds` pass between two checks of the brokers that a cluster names."""
         self._network = network
         self._check_seconds = check_seconds
-        self._pool: IdlePool[SharedProducer] = IdlePool(SharedProducer.close)
+        self._pool: IdlePool[SharedProducer] = IdlePool()
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Produce one record and wait for the brokers to confirm it."""

@@ -6,7 +6,6 @@ not the receiver, so it must not count against `timeout_ms`: the attempt would f
 
 import asyncio
 import math
-import random
 from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -139,7 +138,3 @@ class Network:
     """Starters of executions without a receiver."""
     actors: "ActorService | None" = None
     """Parts of the process for the server of actors; None if this process listens to none."""
-
-    def lifetime(self) -> float:
-        """Return the seconds for which a new connection takes deliveries; they differ, so not all open at once."""
-        return self.max_age_seconds * random.uniform(0.75, 1.0)

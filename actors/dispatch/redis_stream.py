@@ -48,7 +48,7 @@ class RedisStreamDispatcher(Dispatcher):
     def __init__(self, network: Network) -> None:
         self._turns = network.turns
         self._connector = Connector(network)
-        self._pool: IdlePool[RedisConnection] = IdlePool(RedisConnection.close, network.lifetime)
+        self._pool: IdlePool[RedisConnection] = IdlePool(network.max_age_seconds)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry of the earlier attempt.

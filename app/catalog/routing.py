@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database, deadline, hardly_wait
+from app.kernel.db.reads import fetch_of
 from app.kernel.formats import EPOCH
 from app.kernel.function_types import AnyFunction
 from app.kernel.name_patterns import matches
@@ -98,7 +99,7 @@ def queue_for(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | Non
 
 
 def load(connection: Connection | Database) -> Routing:
-    rows = connection.fetch(READ) if isinstance(connection, Database) else connection.execute(READ).all()
+    rows = fetch_of(connection)(READ, {})
     routes = tuple(Route(row.pattern, row.queue) for row in rows if row.pattern is not None)
     source = RouteSource(rows[0].source) if routes else RouteSource.ENVIRONMENT
     return Routing(routes, source, tag_of(EPOCH, rows[0].revision))

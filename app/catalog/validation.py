@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ from jsonschema_specifications import REGISTRY
 from app.catalog.schema_fault_words import place_and_words
 from app.kernel.errors import Detail
 from app.kernel.formats import pointer
+from app.kernel.function_types import AnyFunction
 
 MAX_CPU_SECONDS = 1.0
 MAX_FAULTS = 20
@@ -31,8 +32,6 @@ MAX_PATTERN = 4_096
 # RE2 takes up to 8 ns per byte of text and instruction of the pattern, if its states do not fit into memory. A search
 # cannot be interrupted, so the product is bounded before.
 MAX_PATTERN_WORK = 100_000_000
-
-Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
 class TooCostlyError(Exception):
@@ -85,7 +84,7 @@ class Budget:
             raise TooCostlyError
 
 
-def _metered(keyword: Keyword) -> Keyword:
+def _metered(keyword: AnyFunction) -> AnyFunction:
     @functools.wraps(keyword)
     def run(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
         Budget.spend()
@@ -166,7 +165,7 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-_OURS: dict[str, Keyword] = {
+_OURS: dict[str, AnyFunction] = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,

@@ -10,8 +10,9 @@ T = TypeVar("T")
 
 AnyFunction = Callable[..., Any]
 """Function that a decorator takes or returns, such as a view or a command."""
-Call = Callable[[], object]
-Clock = Callable[[], float]
+Run = Callable[[], T]
+Call = Run[object]
+Clock = Run[float]
 """Returns an instant in seconds, as `time.monotonic` does."""
 Hint = Callable[[str], object]
 """Takes the name of a queue with new claimable executions; the wake-up may get lost."""
@@ -19,8 +20,7 @@ Fetch = Callable[["TextClause", Mapping[str, Any]], "Sequence[Row[Any]]"]
 """Runs a query with its parameters, in a transaction or outside."""
 Counted = Callable[[int], object]
 """Takes the number of rows that a batch of long work has processed."""
-Run = Callable[[], T]
-Stopping = Callable[[], bool]
+Stopping = Run[bool]
 """Returns true once long work shall end after its current step."""
 Title = Callable[[T], str]
 """Writes a value for people, in one line."""

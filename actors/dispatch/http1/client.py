@@ -10,6 +10,7 @@ from functools import partial
 from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.http1.answer import AnswerReader
 from actors.dispatch.http1.connection import HttpConnection, LoopShare
+from actors.dispatch.idle_pool import lifetime
 from actors.dispatch.network import Network
 from actors.dispatch.send_progress import Progress
 
@@ -24,7 +25,7 @@ class Client:
 
     def __init__(self, network: Network) -> None:
         self._most = network.connections
-        self._lifetime = network.lifetime
+        self._max_age_seconds = network.max_age_seconds
         self._connector = Connector(network, ["http/1.1"])
         self._share = LoopShare()
         self._busy: set[HttpConnection] = set()
@@ -66,7 +67,7 @@ class Client:
         self._make_room()
         try:
             connection = await self._connector.connect(origin, partial(HttpConnection, self._share, self._forget))
-            connection.retires_at = time.monotonic() + self._lifetime()
+            connection.retires_at = time.monotonic() + lifetime(self._max_age_seconds)
             return connection
         finally:
             self._opening -= 1

@@ -36,7 +36,9 @@ _DISTANCE = re.compile(r"(?<= data-ago>)[^<]*")
 
 Values = dict[str, Any]
 """Variables of a template."""
-Read = TypeVar("Read", bound=Callable[..., Values])
+ReadValues = Callable[..., Values]
+"""Takes the parts of the path by name."""
+Read = TypeVar("Read", bound=ReadValues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Region:
     """
 
     name: str
-    read: Callable[..., Values]
+    read: ReadValues
     reads: str | None
     live: str
     pinned: bool
@@ -75,7 +77,7 @@ class ConsolePage:
         self.title = title
         self.path = path
         self._reads = reads
-        self._show: Callable[..., Values] = _nothing
+        self._show: ReadValues = _nothing
         self.regions: dict[str, Region] = {}
 
     @property

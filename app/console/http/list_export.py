@@ -20,6 +20,7 @@ from app.kernel.db import deadline
 from app.kernel.db.paging import PageRequest, ReadPage
 from app.kernel.errors import TimedOutError, UnavailableError
 from app.kernel.formats import compact_json
+from app.kernel.function_types import Run
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class ListExport(Generic[T]):
     name: str
     path: str
     reads: str
-    prepare: Callable[[], ReadPage[T]]
+    prepare: Run[ReadPage[T]]
     shape: Schema
     columns: Sequence[str] = ()
     values: Callable[[T], Sequence[Any]] | None = None

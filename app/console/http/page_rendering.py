@@ -63,7 +63,7 @@ def environment() -> Environment:
         zone_name=viewer_zone.zone_name,
     )
     found.filters.update(
-        ago=lambda at: words.ago(at, now()),
+        ago=ago,
         duration=words.duration,
         number=words.number,
         percent=words.percent,
@@ -80,6 +80,11 @@ def render(template: str, **values: Any) -> str:
 
 def html(text: str, status: int = 200) -> Response:
     return Response(text, status, content_type="text/html; charset=utf-8")
+
+
+def ago(at: datetime) -> str:
+    """Return the distance of an instant from now in words."""
+    return words.ago(at, now())
 
 
 def to(page: str, **values: Any) -> str:

@@ -71,7 +71,7 @@ def flow(name: str) -> Values:
         "endpoint": _endpoint(name),
         "limits": limits_api.state_of_limits(_endpoint(name)),
         "breakers": broken,
-        "reach_of": reach_of_breakers(broken),
+        "breaker_reach": reach_of_breakers(broken),
         "shown_json": shown_json,
     }
 

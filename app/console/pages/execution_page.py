@@ -209,7 +209,7 @@ def _reach_of_breaker(why: Explanation) -> list[str] | None:
     """Return what closing the breaker that stops the execution reaches; None without one."""
     if why.reason != "BREAKER_OPEN":
         return None
-    return reach_of_breakers([why.details])(why.details)
+    return reach_of_breakers([why.details])[why.details["target"]]
 
 
 def _look_ahead() -> timedelta:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marshmallow import Schema, ValidationError
+from werkzeug.datastructures import MultiDict
 
 from app.catalog.endpoints import versions
 from app.catalog.named_table import PAYLOAD_SPECS
 from app.console.http.console_page import Values
-from app.console.http.forms import refuse
+from app.console.http.forms import Fields, refuse
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.input_field import ROOT, FormField
 from app.console.views.schedule_words import CATCH_UP, OVERLAP
@@ -148,7 +149,7 @@ def shown_form(typed: TypedJob) -> Values:
         "zones": sorted(names()),
         "catch_ups": [(each.value, CATCH_UP[each]) for each in CatchUp],
         "overlaps": [(each.value, OVERLAP[each]) for each in Overlap],
-        "runs": preview_of(typed.texts),
+        "runs": preview_of(Fields(MultiDict(typed.texts))),
     }
 
 

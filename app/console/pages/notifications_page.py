@@ -1,5 +1,7 @@
 """Notifications: all rules."""
 
+from operator import itemgetter
+
 from app.console.http.console_page import ConsolePage, Values
 from app.features.notifications import api as notifications_api
 from app.features.notifications.latest_messages import latest_messages
@@ -24,4 +26,4 @@ def rules() -> Values:
     database = services().database
     rows = RULES.page(database, PageRequest(MAX_RULES)).items
     found = readable(notifications_api.shape, rows, "rule {.name}".format)
-    return {"rules": sorted(found, key=lambda rule: str(rule["name"])), "latest": latest_messages(database)}
+    return {"rules": sorted(found, key=itemgetter("name")), "latest": latest_messages(database)}

@@ -37,8 +37,8 @@ def attention() -> Values:
     """Read the conditions that need a person."""
     statistics, states = shared_figures().service().statistics, shared_figures().endpoints(PERIODS[_window()]).states
     opened = breakers.page(services().database, BreakerState.OPEN, PageRequest(MAX_BREAKERS)).items
-    reach_of = reach_of_breakers(opened)
-    return {"conditions": conditions(statistics, states, [each | {"reach": reach_of(each)} for each in opened])}
+    reach = reach_of_breakers(opened)
+    return {"conditions": conditions(statistics, states, [each | {"reach": reach[each["target"]]} for each in opened])}
 
 
 @page.region("figures", live="rollups")

@@ -63,7 +63,7 @@ def breakers() -> Values:
     found = breakers_store.page(services().database, None, PageRequest(MAX_BREAKERS)).items
     return {
         "breakers": sorted(found, key=lambda each: each["state"] is BreakerState.CLOSED),
-        "reach_of": reach_of_breakers([each for each in found if each["state"] is not BreakerState.CLOSED]),
+        "breaker_reach": reach_of_breakers([each for each in found if each["state"] is not BreakerState.CLOSED]),
     }
 
 

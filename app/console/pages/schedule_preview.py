@@ -1,6 +1,5 @@
 """Preview of a schedule that is being typed: its rule in English, and its next ten runs."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 from app.console.http.console_page import Values
@@ -14,23 +13,20 @@ from app.schedule.interval import parse_every
 RUNS = 10
 
 
-def preview_of(fields: Fields | Mapping[str, str]) -> Values:
+def preview_of(fields: Fields) -> Values:
     """Return the words and the next runs of the typed rule, or the fault; nothing for an empty rule."""
-    text = (
-        fields.text if isinstance(fields, Fields) else lambda name, default="": fields.get(name, "").strip() or default
-    )
     found: Values = {"words": "", "next_runs": [], "fault": "", "zone": "", "local_now": None}
-    cron, every = text("cron"), text("every")
-    if not cron and not every:
-        return found
     try:
+        cron, every = fields.text("cron"), fields.text("every")
+        if not cron and not every:
+            return found
         if not cron:
             step = timedelta(milliseconds=parse_every(every))
             runs = [
                 preview.NextRun(now() + step * number, now() + step * number, None) for number in range(1, RUNS + 1)
             ]
             return found | {"words": "Counted from the start of the job", "next_runs": runs, "zone": "UTC"}
-        schedule = Schedule.parse(cron, text("timezone", "UTC"))
+        schedule = Schedule.parse(cron, fields.text("timezone", "UTC"))
         return found | {
             "words": preview.describe(cron),
             "next_runs": preview.runs(schedule, now(), RUNS),

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from app.dev.stack.runner import Stack
@@ -76,7 +77,7 @@ class DemoJob:
         self.execution = executions[-1]  # newest first
         if self.is_finished:
             attempts = api.items(f"/executions/{self.execution['execution_id']}/attempts")
-            self.attempts = sorted(attempts, key=lambda attempt: int(attempt["attempt_number"]))
+            self.attempts = sorted(attempts, key=itemgetter("attempt_number"))
 
 
 def script() -> list[DemoJob]:

@@ -5,13 +5,13 @@ the database, before the next test can create an execution. So the worker compar
 """
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from actors import broker
 from app.kernel.db import Database
+from app.kernel.function_types import AnyFunction
 from brokers.consumer import DELIVER
 from brokers.worker_breakers import WorkerBreakers
 
@@ -23,7 +23,7 @@ _TABLES = ("breaker_events", "breaker_counts", "breaker_endpoints", "breakers")
 class Forgetting:
     """Start of deliveries that first forgets the results of tests that have ended; thread-safe."""
 
-    def __init__(self, start: Callable[..., Any], breakers: WorkerBreakers, database: Database) -> None:
+    def __init__(self, start: AnyFunction, breakers: WorkerBreakers, database: Database) -> None:
         self._start = start
         self._breakers = breakers
         self._database = database

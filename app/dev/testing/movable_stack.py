@@ -18,6 +18,7 @@ from app.feature import completion_handlers
 from app.features import FEATURES
 from app.kernel import db
 from app.kernel.config import Settings
+from app.kernel.function_types import never
 from app.kernel.wakeup import WakeupSender
 from app.queue.executions.watermark import ScanPace
 from app.scheduler.chore import ChoreContext
@@ -93,7 +94,7 @@ def running(
         hint = WakeupSender(database, "").hint
         # Each read begins at the start of its index, because the clock may have been moved back.
         pace = ScanPace(longest_seconds=0.0)
-        context = ChoreContext(database, settings, hint=hint, stopping=lambda: False, scan_pace=pace)
+        context = ChoreContext(database, settings, hint=hint, stopping=never, scan_pace=pace)
         outbox = Outbox(context, completion_handlers(FEATURES))
         mover = ClockMover(clock, plan(context), outbox, Holds(database), hint=hint, check=stack.check)
         yield MovableStack(stack, clock, mover)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -114,14 +115,15 @@ class Run:
         self._events.read_from(stored.now(self._database))
         self._terminal.heading(f"Load: {self._options.rate:g} jobs a second for {self._options.duration:g} s")
         self._workload.start()
-        self._until(lambda: not self._workload.is_creating, "creating jobs")
+        self._until(self._workload.has_created_all, "creating jobs")
         self._injector.end()
-        self._workload.wind_down(self._until)
+        for is_over, condition in self._workload.wind_down():
+            self._until(is_over, condition)
         self._quiet_by = time.monotonic() + _QUIET_PATIENCE_SECONDS
         self._until(self._is_quiet, "waiting for the end of all executions")
         self._events.stop(threading.TIMEOUT_MAX)
         ended_at = stored.now(self._database)
-        self._until(lambda: self._has_all_events(ended_at), "waiting for the events")
+        self._until(partial(self._has_all_events, ended_at), "waiting for the events")
         with self._terminal.step("reading both sides"):
             evidence = self._evidence()
         return VerifyReport(

@@ -3,6 +3,7 @@
 import json
 import random
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import psycopg2
@@ -66,8 +67,8 @@ class Transactions(BackgroundThread):
             except psycopg2.Error:
                 self._close()
             return
-        job_id = self._until_answered(lambda: self._commit(arguments, open_seconds))
-        visible_at = self._until_answered(lambda: stored.now(self._database))
+        job_id = self._until_answered(partial(self._commit, arguments, open_seconds))
+        visible_at = self._until_answered(partial(stored.now, self._database))
         if job_id is not None:
             self._client.accept(AcceptedJob(job_id, key, Trigger.IMMEDIATE, visible_at=visible_at))
 

@@ -4,7 +4,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,9 +26,6 @@ _DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
 _MIN_DELAY, _MAX_DELAY = 0.3, 6.0
 _WAVE_SECONDS = 8.0
 _BROKEN_SHARE = 0.4  # of the duration
-
-Until = Callable[[Stopping, str], None]
-"""Continues the run until a condition holds; the text describes the condition."""
 
 
 class Workload:
@@ -66,10 +63,9 @@ class Workload:
     def pauses(self) -> int:
         return self._repeating.pauses.total()
 
-    @property
-    def is_creating(self) -> bool:
-        """Return whether one-shot jobs are still being created."""
-        return any(thread.is_alive() for thread in self._threads)
+    def has_created_all(self) -> bool:
+        """Return whether no more one-shot jobs are being created."""
+        return not any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
         for part in (self._repeating, self.redriving, self.transactions, self.queue_pauses, self.workflows):
@@ -80,13 +76,13 @@ class Workload:
         self._in_background(self._create_waves)
         self._in_background(self._heal)
 
-    def wind_down(self, until: Until) -> None:
-        """End the repeating jobs, each after proof that it continues."""
+    def wind_down(self) -> Iterator[tuple[Stopping, str]]:
+        """End the repeating jobs, each after proof that it continues; yields conditions to wait for, in words too."""
         for part in (self.redriving, self.transactions, self.queue_pauses, self.workflows):
             part.stop(threading.TIMEOUT_MAX)  # their last requests count
         self._repeating.calm()
-        until(self._repeating.all_continue, "waiting for the next tick of each job that was paused and resumed")
-        until(self._repeating.all_have_ticked, "waiting for the first tick of each repeating job")
+        yield self._repeating.all_continue, "waiting for the next tick of each job that was paused and resumed"
+        yield self._repeating.all_have_ticked, "waiting for the first tick of each repeating job"
         self._repeating.stop()
 
     def stop(self) -> None:

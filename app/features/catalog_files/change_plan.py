@@ -141,7 +141,7 @@ def check(document: Document, stored: StoredCatalog) -> None:
                 EndpointType(endpoint["type"]),
                 endpoint["spec"],
                 config=configs.get(endpoint.get("config") or ""),
-                secret_names_exist=lambda names: {*names} & secrets,
+                secret_names_exist=secrets.intersection,
                 payload_schema=schemas.get(endpoint.get("payload_spec") or ""),
                 stuck_timeout_ms=_stuck_timeout_ms(),
             )

@@ -1,6 +1,6 @@
 """`flask workers` and `status`: the worker processes, and the whole service on one screen."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -40,6 +40,7 @@ from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import numbered
+from app.kernel.function_types import Run
 from app.kernel.processes import worker_commands
 from app.kernel.processes.process_heartbeat import ProcessKind
 from app.kernel.processes.worker_commands import CommandKind
@@ -148,7 +149,7 @@ class _Snapshot:
         return _screen(self)
 
 
-def _watch(read: Callable[[], _Snapshot | PastDeliveries], every: float, *, as_json: bool) -> None:
+def _watch(read: Run[_Snapshot | PastDeliveries], every: float, *, as_json: bool) -> None:
     console = open_console()
     if as_json or not console.is_terminal:
         for _ in polls(every):

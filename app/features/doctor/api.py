@@ -53,7 +53,7 @@ def get() -> dict[str, Any]:
     serving, until = services(), time.monotonic() + MAX_SECONDS
     is_over = partial(_is_over, until)
     context = ChoreContext(serving.database, serving.settings, hint=wake, stopping=is_over, until=until)
-    done = examination.examine(context, examination.checks(serving.features), lambda: None)
+    done = examination.examine(context, examination.checks(serving.features))
     return {"findings": [shape(each) for each in done.findings], "unfinished": done.unfinished}
 
 

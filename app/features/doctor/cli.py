@@ -40,7 +40,7 @@ def _examine() -> list[Finding]:
     context = ChoreContext(serving.database, serving.settings, hint=wake, stopping=never)
     checks = examination.checks(serving.features)
     with progress("checks", len(checks)) as advance:
-        return examination.examine(context, checks, lambda: advance(1)).findings
+        return examination.examine(context, checks, advance).findings
 
 
 def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[Finding, int]:

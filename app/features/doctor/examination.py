@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.feature import Feature
-from app.kernel.function_types import Call
+from app.kernel.function_types import Counted, uncounted
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import SAFETY_NETS, Check, Finding, OutOfTimeError, SafetyNet
 
@@ -21,8 +21,8 @@ def checks(features: Sequence[Feature]) -> list[Check]:
     return [*(check for feature in features for check in feature.checks()), *SAFETY_NETS]
 
 
-def examine(context: ChoreContext, wanted: Sequence[Check], advance: Call) -> Examination:
-    """Run checks until the context stops; calls `advance` after each check."""
+def examine(context: ChoreContext, wanted: Sequence[Check], advance: Counted = uncounted) -> Examination:
+    """Run checks until the context stops; calls `advance` with 1 after each check."""
     done = Examination()
     for check in wanted:
         try:
@@ -32,7 +32,7 @@ def examine(context: ChoreContext, wanted: Sequence[Check], advance: Call) -> Ex
             is_finished = False
         if not is_finished:
             done.unfinished.append(_name(check))
-        advance()
+        advance(1)
         if any(each.ends for each in done.findings):
             break
     return done

@@ -10,6 +10,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -109,7 +110,7 @@ class Detector:
     def poll(self) -> Counts:
         """Open and close alerts; return the number of events that rules report."""
         database = self._database
-        noted, self._checked = database.transact_jointly(lambda: database.transact(self._poll))
+        noted, self._checked = database.transact_jointly(partial(database.transact, self._poll))
         return Counts(noted=noted)
 
     def _poll(self, connection: Connection) -> tuple[int, tuple[str, str]]:

@@ -1,10 +1,11 @@
 """Charts for a terminal: one line of blocks for each figure, scaled to its largest value."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from app.features.rollups.delivery_history import DeliveryHistory, Point, Range, chosen_step
+from app.kernel.function_types import Title
 from schema.rollup_bounds import LATE_MS, TOOK_MS
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -80,7 +81,7 @@ def up_to(milliseconds: float) -> str:
     return f"> {duration(milliseconds - 1)}" if is_more else f"≤ {duration(milliseconds)}"
 
 
-def _line(name: str, values: Values, shown: Callable[[float], str]) -> Line:
+def _line(name: str, values: Values, shown: Title[float]) -> Line:
     known = [value for value in values if value is not None]
     return Line(name, blocks(values), shown(max(known)) if known else NONE, shown(known[-1]) if known else NONE)
 

@@ -14,6 +14,7 @@ from app.features.workflows.rules.inputs import references
 from app.features.workflows.rules.template_checks import OutputChecks, places
 from app.features.workflows.stored import workflow_creation
 from app.features.workflows.stored.sub_workflows import depth_faults
+from app.kernel.db.reads import fetch_of
 from app.kernel.errors import Detail, InvalidRequestError, TaskExecutorError, TemplateError
 from schema.states import KeepResponse
 
@@ -33,7 +34,7 @@ def check(connection: Connection, name: str, spec: Mapping[str, Any], payload_sc
         raise InvalidRequestError.of_faults(*map(_below_spec, error.details)) from None
     locked = connection.execute(workflow_creation.LIVE, {"names": sorted(graph.endpoints)}).all()
     faults = [*_input_faults(spec["nodes"], payload_schema), *_output_faults(graph, spec, keep)]
-    faults += depth_faults(lambda query, params: connection.execute(query, params).all(), spec["nodes"], own=name)
+    faults += depth_faults(fetch_of(connection), spec["nodes"], own=name)
     if len(locked) < len(graph.endpoints):
         faults.append(Detail(pointer="/nodes", message="An endpoint was deleted at this moment. Repeat the request."))
     if faults:

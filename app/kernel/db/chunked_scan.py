@@ -131,21 +131,25 @@ def pass_through(
     database: Database,
     index: ListIndex,
     part: Part,
-    narrow: Callable[[Part], Select[Any]],
-    size: int | None = None,
+    *,
+    columns: Sequence[ColumnElement[Any]],
+    conditions: Sequence[ColumnElement[bool]],
+    limit: int | None,
+    size: int = CHUNK_SIZE,
 ) -> tuple[Sequence[Row[Any]], Position | None]:
-    """Read a chunk of entries by the query that `narrow` makes.
+    """Read up to `limit` matching rows of a chunk of `size` entries.
 
-    Returns its rows, and the position of its end if the part continues. The end is read first, so concurrent inserts
+    Returns the rows, and the position of its end if the part continues. The end is read first, so concurrent inserts
     and deletes do not move it past unread rows.
     """
 
     def body(connection: Connection) -> tuple[Sequence[Row[Any]], Position | None]:
         _demand_order(database, connection)
-        end = connection.execute(index.read(part).offset((size or CHUNK_SIZE) - 1).limit(1)).first()
+        end = connection.execute(index.read(part).offset(size - 1).limit(1)).first()
         reached = None if end is None else Position(end.at, end.key)
         seen = part if reached is None else replace(part, end=reached)
-        return connection.execute(narrow(seen)).all(), reached
+        query = index.read(seen, *columns).where(*conditions).limit(limit)
+        return connection.execute(query).all(), reached
 
     return database.transact(body)
 
@@ -179,11 +183,9 @@ class ChunkedRead:
         found, until = list[Row[Any]](), time.monotonic() + self.seconds
         for number in itertools.count(1):
             left = limit + 1 - len(found) if matches is None else None
-
-            def narrow(seen: Part, left: int | None = left) -> Select[Any]:
-                return index.read(seen, *columns).where(*conditions).limit(left)
-
-            rows, reached = pass_through(database, index, part, narrow, self.size)
+            rows, reached = pass_through(
+                database, index, part, columns=columns, conditions=conditions, limit=left, size=self.size
+            )
             found += rows if matches is None else filter(matches, rows)
             if reached is None or len(found) > limit or number == self.chunks or time.monotonic() >= until:
                 break

@@ -1,9 +1,12 @@
 """Reads: the port of code that only reads, and reads that are remembered."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
-from sqlalchemy import Executable
+from sqlalchemy import Connection, Executable, Row, TextClause
+
+from app.kernel.function_types import Fetch
 
 
 class Reads(Protocol):
@@ -11,6 +14,15 @@ class Reads(Protocol):
 
     def fetch(self, statement: Executable, params: Mapping[str, object] | None = None) -> Sequence[Any]:
         """Run one statement and return its rows."""
+
+
+def fetch_of(reader: Reads | Connection) -> Fetch:
+    """Return the function that reads by a database, or in the transaction of a connection."""
+    return partial(_fetch_in, reader) if isinstance(reader, Connection) else reader.fetch
+
+
+def _fetch_in(connection: Connection, query: TextClause, params: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    return connection.execute(query, params).all()
 
 
 class RememberedReads:

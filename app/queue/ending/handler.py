@@ -27,6 +27,9 @@ class HandlerResult:
     durations: Sequence[tuple[Series, float]] = ()
 
 
+Apply = Callable[[Connection, Sequence[End]], HandlerResult]
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """Handler of completion events: runs `apply` for the events that it `concerns`, each event exactly once.
@@ -49,17 +52,21 @@ class Handler:
             is continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
 
     Example:
+        def _has_failed(end: End) -> bool:
+            return end.status is ExecutionStatus.FAILED
+
+
         def _note(connection: Connection, ends: Sequence[End]) -> HandlerResult:
             connection.execute(NOTE, {"ids": sorted(end.execution_id for end in ends)})
             return HandlerResult()
 
 
-        NOTES = Handler("notes", lambda end: end.status is ExecutionStatus.FAILED, _note)
+        NOTES = Handler("notes", _has_failed, _note)
     """
 
     name: str
     concerns: Callable[[End], bool]
-    apply: Callable[[Connection, Sequence[End]], HandlerResult]
-    apply_together: Callable[[Connection, Sequence[End]], HandlerResult] | None = None
+    apply: Apply
+    apply_together: Apply | None = None
     counters: Sequence[Series] = ()
     follow_up: Callable[[Database, str], HandlerResult] | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select
+from sqlalchemy import ColumnElement, Row
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
@@ -64,11 +64,15 @@ def active_schedules(
     part, until = Part.between(wanted.created_after, wanted.created_before, None), time.monotonic() + bounds.seconds
     found: list[Row[Any]] = []
     while True:
-
-        def narrow(seen: Part, left: int = bounds.most + 1 - len(found)) -> Select[Any]:
-            return index.read(seen, *_COLUMNS).where(*wanted.conditions(index)).limit(left)
-
-        rows, reached = chunked_scan.pass_through(database, index, part, narrow, _STRIDE)
+        rows, reached = chunked_scan.pass_through(
+            database,
+            index,
+            part,
+            columns=_COLUMNS,
+            conditions=wanted.conditions(index),
+            limit=bounds.most + 1 - len(found),
+            size=_STRIDE,
+        )
         found += rows
         if reached is None or len(found) > bounds.most or time.monotonic() >= until:
             is_complete = reached is None and len(found) <= bounds.most

@@ -5,14 +5,13 @@ and its plans for few jobs among very many are unbounded.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, false, func, not_, select
+from sqlalchemy import ColumnElement, Row, false, func, not_, select
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
@@ -93,7 +92,7 @@ class ListBounds:
     """Bounds of the reads for one page."""
 
     seconds: float = 0.02  # a page that takes longer is returned short
-    stride: int | None = None
+    stride: int = chunked_scan.CHUNK_SIZE
     open: int = 500  # open executions of each status per read
     few: int = 500  # jobs with the labels, up to which all of them are read
 
@@ -121,32 +120,36 @@ class _Reader:
     def read(self, part: Part) -> JobPage:
         """Read with the first strategy that fills the page or reaches the end, else with the farthest-reaching one."""
         tried: list[tuple[Position, JobPage]] = []
-        for way in self._ways():
-            stretch = way(part)
-            if stretch is None:
-                continue
+        for stretch in self._stretches(part):
             if stretch.reached is None or len(stretch.found) == self.limit:
                 return stretch
             tried.append((stretch.reached, stretch))
         return min(tried, key=itemgetter(0))[1]
 
-    def _ways(self) -> Iterator[Callable[[Part], JobPage | None]]:
+    def _stretches(self, part: Part) -> Iterator[JobPage]:
+        """Read with one strategy after the other; the caller stops when it has enough."""
         wanted, indexes = self.wanted, self.wanted.indexes()
-        yield from (partial(self._through, index) for index in indexes)
+        yield from (self._through(index, part) for index in indexes)
         if wanted.status is JobStatus.ACTIVE and not wanted.repeats:
-            yield self._open
+            yield self._open(part)
         elif not indexes:
-            yield partial(self._through, ALL)
-        if wanted.labels is not None:
-            yield self._labelled
+            yield self._through(ALL, part)
+        labelled = None if wanted.labels is None else self._labelled(part)
+        if labelled is not None:
+            yield labelled
 
     def _through(self, index: ListIndex, part: Part) -> JobPage:
         conditions = self.wanted.conditions(index)
-
-        def narrow(seen: Part) -> Select[Any]:
-            return index.read(seen, job_queries.SIZE).where(*conditions).limit(self.limit)
-
-        return JobPage(*chunked_scan.pass_through(self.database, index, part, narrow, self.bounds.stride))
+        rows, reached = chunked_scan.pass_through(
+            self.database,
+            index,
+            part,
+            columns=[job_queries.SIZE],
+            conditions=conditions,
+            limit=self.limit,
+            size=self.bounds.stride,
+        )
+        return JobPage(rows, reached)
 
     def _open(self, part: Part) -> JobPage:
         """Read active jobs: one-shot jobs by their open executions, and repeating jobs."""

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
+from app.kernel.db.reads import fetch_of
 from app.kernel.function_types import Fetch
 from app.kernel.sql import statement
 from app.queue.jobs.job_model import Job
@@ -16,7 +17,7 @@ _RETRIABLE = {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
 
 def refusal(reader: Database | Connection, job: Job, action: str) -> str:
     """Return the message that a retired job cannot be `action`, a participle: how it ended, and the remedy."""
-    fetch: Fetch = reader.fetch if isinstance(reader, Database) else lambda *read: reader.execute(*read).all()
+    fetch = fetch_of(reader)
     when = "" if job.retired_at is None else f" at {at(job.retired_at)}"
     if job.replaced_by_id is not None:
         return (

@@ -32,7 +32,7 @@ class Target:
 
 def run(body: Callable[[IdlePool[Target], Target], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
-        pool = IdlePool(Target.close)
+        pool = IdlePool[Target]()
         try:
             await body(pool, Target())
         finally:
@@ -60,7 +60,7 @@ def test_one_opening_serves_all_waiting_users() -> None:
 
 def test_target_beyond_its_maximum_age_is_closed_after_its_last_user() -> None:
     async def main() -> None:
-        pool = IdlePool(Target.close, lambda: 0.0)
+        pool = IdlePool[Target](max_age_seconds=0)
         old, new = Target(), Target()
         old.may_open.set()
         new.may_open.set()

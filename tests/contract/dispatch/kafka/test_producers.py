@@ -80,7 +80,7 @@ async def permit_all(_brokers):
 def test_last_error_keeps_the_cause_when_all_brokers_are_down():
     async def main():
         connection = {"bootstrap.servers": "127.0.0.1:1"}
-        pool = IdlePool(SharedProducer.close)
+        pool = IdlePool[SharedProducer]()
         producer = SharedProducer(connection, [], pool, permit_all, connection=connection)
         await producer.opened.wait()
         producer.stop()

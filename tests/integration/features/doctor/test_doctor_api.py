@@ -14,7 +14,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.kernel.function_types import never, nobody
+from app.kernel.function_types import nobody
 from app.kernel.processes import worker_lease
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import SAFETY_NETS, Finding
@@ -65,7 +65,7 @@ def context(database: Database, until: float) -> ChoreContext:
 
 def test_examination_without_time_runs_no_check(database: Database) -> None:
     wanted = examination.checks(FEATURES)
-    done = examine(context(database, time.monotonic()), wanted, never)
+    done = examine(context(database, time.monotonic()), wanted)
     assert (done.findings, len(done.unfinished)) == ([], len(wanted))
     assert done.unfinished[-len(SAFETY_NETS) :] == ["exhausted", "unretiredjobs", "stalled", "onhold", "notheld"]
 
@@ -78,6 +78,6 @@ def test_check_that_lasts_too_long_is_unfinished_and_keeps_its_findings(database
         while time.monotonic() < until:
             pass
 
-    done = examine(context(database, until), [slow], never)
+    done = examine(context(database, until), [slow])
     assert ([each.problem for each in done.findings], done.unfinished) == (["found"], ["slow"])
     assert doctor_api.MAX_SECONDS <= 5
