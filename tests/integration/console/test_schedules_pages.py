@@ -1,7 +1,6 @@
 """Pages of schedules: the day."""
 
 import re
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from flask import Flask
@@ -75,21 +74,6 @@ def test_paused_schedules_are_listed_and_resumed(api: Api, visitor: Visitor) -> 
 def test_faults_of_the_address_are_named(visitor: Visitor) -> None:
     for query, words in (("zone=Mars", "time zone"), ("date=x", "Must be a date"), ("date=1900-01-01", "Must be from")):
         assert words in visitor.get(f"{PATH}?{query}", 400)
-
-
-def test_outage_is_simulated(api: Api, visitor: Visitor) -> None:
-    asked = visitor.get(f"{PATH}/what-if")
-    assert "Simulate" in asked
-    assert "Times are in UTC" not in asked.partition("<footer")[0], "results are in the viewer's zone"
-    assert "Down from, UTC" in asked
-    register(api)
-    created(api, cron(cron="* * * * *", name="beat", max_catch_up=10))
-    at = datetime.now(UTC).replace(microsecond=0)
-    begin, end = (f"{at + timedelta(hours=hours):%Y-%m-%dT%H:%M}" for hours in (2, 3))
-    page = visitor.get(f"{PATH}/what-if?length=1d&outage_start={begin}&outage_end={end}")
-    assert all(part in page for part in (">beat<", ">10<", ">50<", "missed during the outage"))
-    assert "No active schedule matches" in visitor.get(f"{PATH}/what-if?length=1d&name=nobody")
-    assert "Must be within the period" in visitor.get(f"{PATH}/what-if?length=1h&outage_start={begin}&outage_end={end}")
 
 
 def test_spread_moves_schedules_of_a_minute_and_refuses_a_changed_schedule(api: Api, visitor: Visitor) -> None:
