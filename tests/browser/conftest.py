@@ -5,7 +5,6 @@ Chromium, it fails.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -16,18 +15,18 @@ from app.kernel import db
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
-from tests.browser.tab import Tab, launched, tab_of
+from tests.browser.tab import Tab, launched, program, tab_of
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; Playwright runs an event loop in this thread, which other modules must not meet."""
-    program = shutil.which("chromium")
-    if program is None:
+    path = program()
+    if path is None:
         if os.environ.get("TEST_BROWSER") == "required":
             pytest.fail("there is no chromium, though TEST_BROWSER=required")
-        pytest.skip("there is no chromium (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright, launched(playwright, program) as found:
+        pytest.skip("there is no chromium (Debian: apt-get install chromium-headless-shell)")
+    with sync_playwright() as playwright, launched(playwright, path) as found:
         yield found
 
 

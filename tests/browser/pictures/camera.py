@@ -1,7 +1,6 @@
 """Camera: photographs pages of the console in Chromium, as small files."""
 
 import base64
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Final
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser.tab import Tab, launched, tab_of
+from tests.browser.tab import Tab, launched, program, tab_of
 
 WIDTH = 1280
 SCALE = 2  # pixels of a picture for one of the page, as on dense displays
@@ -46,12 +45,12 @@ class Camera:
 @contextmanager
 def camera(url: str, key: str, folder: Path) -> Iterator[Camera]:
     """Start Chromium, and sign in to the console."""
-    program = shutil.which("chromium")
-    if program is None:
-        raise SystemExit("make pictures needs chromium (Debian: apt-get install chromium)")
+    path = program()
+    if path is None:
+        raise SystemExit("make pictures needs chromium (Debian: apt-get install chromium-headless-shell)")
     with (
         sync_playwright() as playwright,
-        launched(playwright, program) as browser,
+        launched(playwright, path) as browser,
         tab_of(browser, url) as tab,
     ):
         tab.sign_in(key)
