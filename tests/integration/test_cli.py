@@ -11,6 +11,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from app.kernel.config import Settings
+from tests.cases import each_case
 from tests.integration.client import Api, problem, running
 from tests.integration.command_line import flask_app
 
@@ -64,7 +65,7 @@ def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: s
         problem(Api(app, key).get("/jobs"), 401, "UNAUTHORIZED")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "message"),
     [
         (["api-keys", "create", "x"], "--scopes"),

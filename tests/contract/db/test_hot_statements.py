@@ -17,6 +17,7 @@ from app.kernel.db.hot import PlanTimes, run_in
 from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES, is_rows_fault
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
+from tests.cases import each_case
 
 pytestmark = pytest.mark.own_faults  # counts the runs of statements, most of which fail
 PREPARED = text("SELECT name, generic_plans FROM pg_prepared_statements ORDER BY name")
@@ -58,7 +59,7 @@ def prepared(pool: Database) -> dict[str, int]:
     return {row.name: row.generic_plans for row in pool.fetch(PREPARED)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "given",
     [
         {},
@@ -94,7 +95,7 @@ REFUSED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("given", REFUSED, ids=repr)
+@each_case("given", REFUSED)
 def test_value_is_refused_as_with_sqlalchemy_and_not_shown(pool: Database, given: dict[str, Any]) -> None:
     caught = []
     hot = HotStatement("test.values", VALUES)

@@ -16,6 +16,7 @@ from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
+from tests.cases import each_case
 from tests.claiming import release, take
 from tests.contract.scheduler.conftest import chores
 from tests.verdicts import success
@@ -120,8 +121,8 @@ JOBS_LEFT_ALONE = {
 }
 
 
-@pytest.mark.parametrize("end", COMPLETIONS)
-@pytest.mark.parametrize("columns", JOBS_LEFT_ALONE.values(), ids=JOBS_LEFT_ALONE.keys())
+@each_case("end", COMPLETIONS)
+@each_case("columns", JOBS_LEFT_ALONE.values(), ids=JOBS_LEFT_ALONE.keys())
 def test_completion_changes_no_other_job(
     process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None], columns: dict[str, str]
 ) -> None:

@@ -23,6 +23,7 @@ from schema.states import TRANSITIONS, ExecutionStatus
 from schema.tables import metadata
 from schema.url import database_url as parse_url
 from tests import rows
+from tests.cases import each_case
 from tests.definitions import definitions
 
 # The newest revision, and the digest of the tables that the revision creates.
@@ -228,7 +229,7 @@ def test_revision_is_read_without_information_schema(database_url: str, empty_ur
     database.close()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         "status = 'LOST'",

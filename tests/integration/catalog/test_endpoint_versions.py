@@ -1,11 +1,11 @@
 """Versions of endpoints: each as it was stored, with its author."""
 
-import pytest
 from sqlalchemy import text
 
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, problem, read_all_pages
 from tests.integration.registered import http_endpoint, register, register_all
 
@@ -55,7 +55,7 @@ def test_author_is_of_the_version_and_not_of_another_endpoint(api: Api, database
         assert api.get(f"/endpoints/{name}/versions/1").json["actor"] == name
 
 
-@pytest.mark.parametrize("version", ["2", "0", "-1", "x", "9" * 30, "1.0"])
+@each_case("version", ["2", "0", "-1", "x", "9" * 30, "1.0"])
 def test_absent_version_is_not_found(registered: Api, version: str) -> None:
     problem(registered.get(f"/endpoints/target/versions/{version}"), 404, "ENDPOINT_VERSION_NOT_FOUND")
 

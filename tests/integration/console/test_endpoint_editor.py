@@ -8,6 +8,7 @@ from app.console.views.typed_definition import PARTS
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api
 from tests.integration.console.visitor import Markup, Visitor
 
@@ -80,7 +81,7 @@ def test_text_that_differs_from_the_shown_changes_is_shown_first(api: Api, edito
     assert api.get("/endpoints/send-mail").json["version"] == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "field", "message"),
     [
         ({"spec": "{"}, "spec", "The text is not valid JSON"),
@@ -213,7 +214,7 @@ def test_typed_fields_become_the_next_version(api: Api, editor: Editor) -> None:
     assert (found["retry_policy"]["max_attempts"], found["callbacks"]) == (7, None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "field", "message"),
     [
         ({"spec/url": ""}, "spec/url", "Required."),

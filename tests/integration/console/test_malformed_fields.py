@@ -5,6 +5,7 @@ from flask import Flask
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import register
@@ -18,11 +19,11 @@ def admin(app: Flask, database: Database) -> Visitor:
     return Visitor(app, Scope.ADMIN)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "field"),
     [("post/bulk-operations", "wanted"), ("post/redrives", "wanted"), ("put/notification-rules/x", "rule")],
 )
-@pytest.mark.parametrize("value", ["{", DEEP, "[]", '{"a": 1, "a": 2}'], ids=["open", "deep", "list", "twice"])
+@each_case("value", ["{", DEEP, "[]", '{"a": 1, "a": 2}'], ids=["open", "deep", "list", "twice"])
 def test_malformed_json_of_a_form_is_refused(admin: Visitor, action: str, field: str, value: str) -> None:
     form = admin.form("/console", "/console/sign-out") | {"once": "k", "action": "retry", field: value}
     answer = admin.send(f"{DO}/{action}", form)

@@ -7,6 +7,7 @@ from app.catalog.specs import TRANSPORTS
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from schema.states import EndpointType
+from tests.cases import each_case
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 
@@ -26,7 +27,7 @@ def sent(visitor: Visitor, status: int, **fields: str) -> str:
     return shown
 
 
-@pytest.mark.parametrize("type_", EndpointType)
+@each_case("type_", EndpointType)
 def test_form_has_each_field_of_the_transport(visitor: Visitor, type_: EndpointType) -> None:
     shown = visitor.get(f"{PAGE}?type={type_.value}")
     names = [f'name="spec/{name}' for name in TRANSPORTS[type_].spec.fields]

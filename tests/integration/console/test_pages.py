@@ -14,6 +14,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import running
 from tests.integration.console.visitor import OWN, Visitor
 
@@ -26,7 +27,7 @@ def reader(app: Flask, database: Database) -> Visitor:
     return Visitor(app, Scope.READ)
 
 
-@pytest.mark.parametrize("page", PLAIN, ids=NAMES)
+@each_case("page", PLAIN, ids=NAMES)
 def test_page_is_shown_to_its_scope_only(app: Flask, database: Database, page: ConsolePage) -> None:
     path = f"/console{page.path}"
     visitor, sender = Visitor(app, Scope.ADMIN), Visitor(app, Scope.JOBS_SEND)
@@ -35,7 +36,7 @@ def test_page_is_shown_to_its_scope_only(app: Flask, database: Database, page: C
     assert Visitor(app).browser.get(path).status_code == 303
 
 
-@pytest.mark.parametrize("page", PLAIN, ids=NAMES)
+@each_case("page", PLAIN, ids=NAMES)
 def test_regions_of_a_page_are_read_by_themselves(app: Flask, database: Database, page: ConsolePage) -> None:
     visitor = Visitor(app, Scope.ADMIN)
     path = f"/console{page.path}"
@@ -48,7 +49,7 @@ def test_regions_of_a_page_are_read_by_themselves(app: Flask, database: Database
         assert (fresh.status_code, fresh.headers["ETag"]) == (200, tag)
 
 
-@pytest.mark.parametrize("operation", ACTIONS)
+@each_case("operation", ACTIONS)
 def test_action_has_the_scope_of_its_operation(app: Flask, database: Database, operation: str) -> None:
     visitor = Visitor(app)
     visitor.sign_in(api_keys.create(database, "without scopes", [], None))
@@ -112,8 +113,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("path", ["/console/sign-in", "/console/sign-out", "/console/do/post/workers/x/drain"])
+@each_case("case", REFUSED)
+@each_case("path", ["/console/sign-in", "/console/sign-out", "/console/do/post/workers/x/drain"])
 def test_form_of_another_site_is_refused(app: Flask, database: Database, path: str, case: str) -> None:
     visitor = Visitor(app, Scope.ADMIN)
     fields = visitor.form("/console", "/console/sign-out") | {"once": "1", "key": visitor.key}
@@ -202,7 +203,7 @@ def test_regions_are_counted_apart_from_pages(database_url: str) -> None:
 STREAM = {"Accept": "text/event-stream"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "headers"),
     [
         ("GET", "/console/processes?region=none", {}),

@@ -10,6 +10,7 @@ from app.kernel.access import api_keys, console_sessions
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, running, services
 from tests.integration.console.visitor import OWN, Markup, Visitor
 from tests.integration.statements import Statements
@@ -250,7 +251,7 @@ def test_sign_in_leads_back_with_the_whole_filter(app: Flask, database: Database
     assert visitor.browser.get(begun.headers["Location"]).headers["Location"] == path
 
 
-@pytest.mark.parametrize(
+@each_case(
     "next_", ["https://evil.example/console", "//evil.example", "/jobs", "/consolex", "/console\\x", "javascript:1"]
 )
 def test_sign_in_leads_to_pages_of_the_console_only(app: Flask, database: Database, next_: str) -> None:

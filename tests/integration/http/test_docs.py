@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from tests.cases import each_case
 from tests.integration.client import Api, problem
 
 
@@ -59,9 +60,7 @@ def test_style_sheets_load_nothing_from_other_hosts(anonymous: Api) -> None:
     assert "@import" not in style
 
 
-@pytest.mark.parametrize(
-    "path", ["/docs/", "/docs/nope.js", "/docs/swagger-ui.js", "/docs/..%2F__init__.py", "/docs/../x"]
-)
+@each_case("path", ["/docs/", "/docs/nope.js", "/docs/swagger-ui.js", "/docs/..%2F__init__.py", "/docs/../x"])
 def test_other_files_are_not_served(anonymous: Api, path: str) -> None:
     problem(anonymous.send("GET", path), 404, "NOT_FOUND")
 

@@ -11,6 +11,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from schema.inline_bounds import INLINE_PREFIX
+from tests.cases import each_case
 from tests.inline_definitions import FAULTS, LATE_FAULTS, URL
 from tests.integration.client import Api, administrator, pointers, problem, running
 from tests.integration.registered import created, one_shot, register
@@ -53,7 +54,7 @@ def test_equal_definitions_share_an_endpoint(api: Api) -> None:
     assert len(names | {first["endpoint"]}) == 6
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "trigger"),
     [
         ({}, "IMMEDIATE"),

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-import pytest
 from sqlalchemy import text
 
 from app.features.events import change_marks
 from app.kernel.db import Database
 from app.kernel.processes import actor_processes, worker_lease
 from app.kernel.processes.actor_processes import ActorProcess
+from tests.cases import each_case
 
 CHANGES: dict[str, Callable[[Database], object]] = {
     "audit": lambda database: run(
@@ -39,7 +39,7 @@ def run(database: Database, statement: str) -> None:
     database.fetch(text(statement))
 
 
-@pytest.mark.parametrize("kind", CHANGES)
+@each_case("kind", CHANGES)
 def test_change_moves_the_mark_of_its_kind_only(database: Database, kind: str) -> None:
     before = change_marks.read(database)
     CHANGES[kind](database)

@@ -14,6 +14,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError, InvalidRequestError, InvalidWorkflowError, TaskExecutorError
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.manual_retry import retry_execution
+from tests.cases import each_case
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import body, counts, job
 from tests.contract.features.workflows.workflow_chores import run_chore
@@ -186,7 +187,7 @@ def test_deadline_undoes_and_does_not_end_the_compensation(database: Database) -
     assert flows.status(database, workflow_id) == "COMPENSATED"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("node", "error", "at"),
     [
         ({"compensate": {"input": {}}}, InvalidRequestError, "/nodes/0/compensate/endpoint"),

@@ -11,6 +11,7 @@ from app.features.breakers.rules import Counted, Reason, Transition
 from app.kernel.db import Database
 from schema.states import BreakerState
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 
 TARGET = "https:api.example.com:443"
@@ -95,8 +96,8 @@ def test_list_is_paged_newest_first(api: Api, database: Database) -> None:
     assert listed == names[::-1]
 
 
-@pytest.mark.parametrize("path", ["/breakers/{}", "/breakers/{}/events"])
-@pytest.mark.parametrize("target", ["https:nowhere.example:443", "a" * 3000, "kafka:a:1,b:2~0123abcd"])
+@each_case("path", ["/breakers/{}", "/breakers/{}/events"])
+@each_case("target", ["https:nowhere.example:443", "a" * 3000, "kafka:a:1,b:2~0123abcd"])
 def test_target_without_a_breaker_is_404(api: Api, path: str, target: str) -> None:
     problem(api.get(path.format(target)), 404, "BREAKER_NOT_FOUND")
 

@@ -12,6 +12,7 @@ from app.features.rollups.rollup_slots import advance
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests import rows
+from tests.cases import each_case
 from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api, services
 
@@ -79,7 +80,7 @@ def test_endpoints_are_listed_by_trouble(api: Api) -> None:
 
 
 @pytest.mark.usefixtures("endpoints")
-@pytest.mark.parametrize(
+@each_case(
     ("order", "first"),
     {
         "failed": "failing",

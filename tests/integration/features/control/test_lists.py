@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from sqlalchemy import text
 
 from app.features.control.store import LOST_SECONDS
@@ -11,6 +10,7 @@ from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.version import tzdata_version, version
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import register
 
@@ -112,7 +112,7 @@ def test_processes_are_listed_by_kind_and_state_with_their_clocks(api: Api, data
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "query", "field"),
     [
         ("/workers", {"state": "TIRED"}, "state"),

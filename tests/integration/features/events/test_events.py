@@ -3,7 +3,6 @@
 import json
 from datetime import timedelta
 
-import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
@@ -11,6 +10,7 @@ from app.kernel.processes import worker_lease
 from app.queue.executions.verdict import Verdict
 from schema.states import ExecutionStatus
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.executions.worker import claim, end
 from tests.integration.features.events.event_pages import events
@@ -152,7 +152,7 @@ def test_position_ahead_of_the_clock_is_410_with_a_hint(api: Api, database: Data
     assert api.get("/events", after=page["next"]).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "parameter"),
     [
         ("kind=job.", "kind"),

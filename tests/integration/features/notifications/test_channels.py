@@ -94,7 +94,7 @@ def test_plain_secret_in_a_url_is_refused(with_secrets: Api, url: Any, pointer: 
     assert not any(secret in answer.get_data(as_text=True) for secret in ("hunter2", "9f1Kd0Qz7Lm2", "9f1c2a7e"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "exec://ls",
@@ -129,7 +129,7 @@ def test_parameter_outside_the_preset_is_refused(with_secrets: Api, url: str, me
     assert (answer.status_code, message in answer.json["error"]["message"]) == (422, True)
 
 
-@pytest.mark.parametrize("urls", [[], ["json://h/"] * 11, [1], "", None])
+@each_case("urls", [[], ["json://h/"] * 11, [1], "", None])
 def test_channel_has_1_to_10_urls(api: Api, urls: Any) -> None:
     answer = api.post("/endpoints", channel(urls))
     assert (answer.status_code, answer.json["error"]["details"][0]["pointer"]) == (400, "/spec/url")

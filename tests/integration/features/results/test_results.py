@@ -1,6 +1,5 @@
 """Results of executions through the test client, which waits in a thread, so waits are short."""
 
-import pytest
 from sqlalchemy import text
 
 from app.kernel.config import Settings
@@ -94,7 +93,7 @@ def test_result_is_deleted_after_its_retention_and_a_manual_retry_creates_a_new_
     assert api.send("PATCH", "/endpoints/target", json={"result_retention": None}).json["result_retention"] is None
 
 
-@pytest.mark.parametrize("retention", ["59s", "366d", "0s", "week", 7, ""])
+@each_case("retention", ["59s", "366d", "0s", "week", 7, ""])
 def test_retention_must_be_between_a_minute_and_a_year(api: Api, execution_id: str, retention: object) -> None:
     assert execution_id
     error = problem(

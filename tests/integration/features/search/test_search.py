@@ -13,6 +13,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.console.visitor import page_rule
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
@@ -100,7 +101,7 @@ def test_labels_are_found(registered: Api) -> None:
     assert found(registered, "team=none") == []
 
 
-@pytest.mark.parametrize("word", ["%", "_", "\\", "'", "=", "a=", "=b", "{", "x" * 200, "\u202e\u00e9\U0001f600"])
+@each_case("word", ["%", "_", "\\", "'", "=", "a=", "=b", "{", "x" * 200, "\u202e\u00e9\U0001f600"])
 def test_word_is_compared_as_text(registered: Api, word: str) -> None:
     created(registered, cron(name="Nightly"))
     assert found(registered, word) == []
@@ -131,6 +132,6 @@ def test_key_without_read_is_refused(api: Api, database: Database) -> None:
     problem(sender.get("/search", q="x"), 403, "FORBIDDEN")
 
 
-@pytest.mark.parametrize("kind", HitKind)
+@each_case("kind", HitKind)
 def test_each_kind_of_hit_has_a_page(app: Flask, kind: HitKind) -> None:
     assert "<path:" not in page_rule(app, kind)

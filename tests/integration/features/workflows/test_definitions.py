@@ -7,6 +7,7 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import SCHEMA, created, one_shot, register
 
@@ -21,7 +22,7 @@ def define(api: Api, *nodes: dict[str, Any], name: str = "nightly", **spec: Any)
     return api.post("/endpoints", definition(*nodes, name=name, **spec))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spec", "found"),
     [
         ({"nodes": []}, ["/spec/nodes"]),

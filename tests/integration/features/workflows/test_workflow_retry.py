@@ -7,6 +7,7 @@ import pytest
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.command_line import Cli
 from tests.integration.lost_answers import lose_answer_of_next_commit
@@ -73,7 +74,7 @@ def test_nodes_run_again_once_if_the_answer_of_the_commit_is_lost(
     assert registered.get(f"/workflows/{workflow_id}").json["status"] == ("RUNNING" if is_lost else "SUCCEEDED")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "at"),
     [
         ({}, [""]),
