@@ -6,6 +6,7 @@ The last column is written by people in the document itself: a row keeps its tex
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,18 +65,21 @@ def _classes(base: type[errors.TaskExecutorError]) -> Iterator[type[errors.TaskE
         yield from _classes(each)
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
-    """Return the name and the syntax tree of each module of the product."""
+@cache
+def sources() -> Mapping[str, ast.Module]:
+    """Return the syntax tree of each module of the product by its name."""
+    found = {}
     for folder in ("actors", "app", "brokers"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).with_suffix("").as_posix().removesuffix("/__init__").replace("/", ".")
             if not name.startswith("app.dev"):
-                yield name, ast.parse(path.read_text())
+                found[name] = ast.parse(path.read_text())
+    return found
 
 
 def log_lines() -> Iterator[LogCall]:
     """Return the log lines of WARNING and above."""
-    for _, tree in sources():
+    for tree in sources().values():
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
             for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
                 if isinstance(call.func, ast.Attribute) and _LOGGER.search(ast.unparse(call.func.value)):

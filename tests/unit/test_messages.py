@@ -40,11 +40,15 @@ def test_errors_for_clients_are_whole_sentences() -> None:
 
 def messages_of(names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Return module and literal text of each call of a name; `{}` stands for a value."""
-    for module, tree in sources():
+    for module, tree in sources().items():
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            if ast.unparse(call.func).rpartition(".")[2] in names:
+            if isinstance(call.func, ast.Name | ast.Attribute) and called(call.func) in names:
                 given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "message")]
                 yield from ((module, text) for text in map(literal, given) if text)
+
+
+def called(function: ast.Name | ast.Attribute) -> str:
+    return function.id if isinstance(function, ast.Name) else function.attr
 
 
 def subclasses(base: type[TaskExecutorError]) -> Iterator[type[TaskExecutorError]]:
