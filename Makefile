@@ -68,8 +68,9 @@ imports: $(STAMP)  ## import-linter
 	cd receiver && $(abspath $(BIN))/lint-imports
 
 # Without --quiet, with which MkDocs counts no warnings and a broken link passes.
-docs: $(STAMP)  ## build the site of the documents in .site/; a broken link or anchor fails
+docs: $(STAMP)  ## build the site of the documents in .site/, and test it; a broken link or anchor fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	TEST_SITE=.site $(BIN)/pytest -q tests/unit/test_site.py
 
 client: $(STAMP)  ## write the client's generated modules anew, after a change of the API
 	@TE_DATABASE_URL=postgresql://nobody@127.0.0.1:1/none $(BIN)/flask --app app openapi print | $(BIN)/python -m client.generator
