@@ -148,8 +148,8 @@ def test_malformed_values_in_bodies_change_nothing(
 ) -> None:
     url = path.format(**existing)
     for number, example in enumerate(examples(method, path)):
-        # One value in eight in the first example, one in 16 in other examples. A PUT has the fields of a POST.
-        share = 8 if number == 0 and method != "PUT" else 16
+        # Fewer values in other examples than in the first. A PUT has the fields of a POST.
+        share = 12 if number == 0 and method != "PUT" else 24
         for leaf in leaves(example):
             for value in choice_of(VALUES, share):
                 send(method, url, data=json.dumps(changed(example, leaf, value)), content_type="application/json")
@@ -164,7 +164,7 @@ def test_unsupported_content_types_change_nothing(method: str, path: str, send: 
 @EACH_OPERATION
 def test_malformed_paths_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
     for name in (name for name in existing if f"{{{name}}}" in path):
-        for part in URL_PARTS:
+        for part in choice_of(URL_PARTS, 3):
             send(method, path.format(**{**existing, name: part}), **body(method, path))
 
 
@@ -177,13 +177,13 @@ def test_malformed_queries_change_nothing(method: str, path: str, send: Send, ex
     ]
     cursor = quote("eyJhIjogMX0"), "A" * 9, "AAAA.BBBB", "%3D%3D"
     for name in [*known, "unknown", "limit%5B%5D", "%00"]:
-        for part in choice_of([*URL_PARTS, *cursor, f"1&{name}=2", ""], 9):
+        for part in choice_of([*URL_PARTS, *cursor, f"1&{name}=2", ""], 14):
             send(method, f"{path.format(**existing)}?{name}={part}", **body(method, path, empty=True))
 
 
 @EACH_OPERATION
 def test_malformed_headers_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
-    for headers in choice_of(HEADERS, 6):
+    for headers in choice_of(HEADERS, 9):
         send(method, path.format(**existing), headers=headers, **body(method, path, empty=True))
 
 

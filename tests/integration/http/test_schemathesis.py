@@ -142,7 +142,7 @@ def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Cal
     test()
 
 
-@each_case(("method", "path"), choice_of(OPERATIONS, 16))
+@each_case(("method", "path"), choice_of(OPERATIONS, 24))
 def test_generated_cases_match_the_document(method: str, path: str, schema: BaseSchema, call: Call) -> None:
     try_out(schema, method, path, count=20, call=call)
 
@@ -152,7 +152,7 @@ def test_each_parameter_of_a_path_has_an_existing_resource(known: Api) -> None:
     assert parameters <= add_resources(known).keys()
 
 
-@each_case(("method", "path"), choice_of(WITH_PATH, 12))
+@each_case(("method", "path"), choice_of(WITH_PATH, 18))
 def test_generated_cases_on_existing_resources_match_the_document(
     method: str, path: str, schema: BaseSchema, call: Call, known: Api
 ) -> None:
