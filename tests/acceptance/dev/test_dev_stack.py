@@ -18,6 +18,7 @@ from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import ApiError
 from tests.acceptance.dev import page_scripts
+from tests.cases import choice_of, each_case
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -77,7 +78,7 @@ def test_invalid_preferred_port_yields_a_valid_free_port() -> None:
 
 @pytest.mark.sampled
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@each_case("number", choice_of([signal.SIGINT, signal.SIGKILL], 2))
 def test_signal_to_serve_ends_every_process(number: signal.Signals, tmp_path: Path) -> None:
     """The test signals only the process that the terminal started, after the blocks of the documents have run."""
     program = [sys.executable, "-m", "app.dev", "serve"]
