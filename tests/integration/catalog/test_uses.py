@@ -9,6 +9,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
 
@@ -100,7 +101,7 @@ def test_retired_job_and_deleted_endpoint_are_no_uses(api: Api) -> None:
     problem(api.get("/endpoints/target/uses"), 404, "ENDPOINT_NOT_FOUND")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "code"),
     [
         ("/endpoints/nope", "ENDPOINT_NOT_FOUND"),

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.enqueue_caller import ENDPOINTS, Caller, calling
 from tests.integration.command_line import flask_app
 
@@ -56,7 +57,7 @@ def test_grant_is_added_used_and_removed(database: Database, database_url: str, 
 
 
 @pytest.mark.postgresql_only
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "exit_code", "message"),
     [
         (("add", "no-such-role", "*"), 3, "no role 'no-such-role'"),

@@ -12,6 +12,7 @@ from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
+from tests.cases import each_case
 from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
@@ -88,7 +89,7 @@ def test_instant_shows_failures_and_changes_around_it(app: Flask, changes: Api, 
     assert "What people changed" not in Visitor(app, Scope.READ).get("/console/at/now")
 
 
-@pytest.mark.parametrize("instant", ["x", "2026-13-01T00:00:00Z", "1066-10-14T09:00:00Z", "9999-12-31T23:59:59-14:00"])
+@each_case("instant", ["x", "2026-13-01T00:00:00Z", "1066-10-14T09:00:00Z", "9999-12-31T23:59:59-14:00"])
 def test_text_that_is_no_instant_is_not_found(app: Flask, database: Database, instant: str) -> None:
     Visitor(app, Scope.READ).get(f"/console/at/{instant}", 404)
 

@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api
 from tests.integration.console.visitor import Markup, Visitor
 from tests.integration.registered import created, one_shot, register_all
@@ -87,7 +88,7 @@ def test_faults_are_shown_beside_what_was_typed(app: Flask, catalogue: Api) -> N
         assert fault in answer.get_data(as_text=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     ['{"a": ' * 3000 + "1" + "}" * 3000, '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": "\\u0000"}'],
     ids=["deep", "twice", "nan", "nul"],
@@ -118,7 +119,7 @@ def test_reader_changes_nothing(app: Flask, catalogue: Api) -> None:
     reader.get("/console/catalogue/new/configs", 403)
 
 
-@pytest.mark.parametrize("path", ["configs/nope", "moons/x", "new/moons"])
+@each_case("path", ["configs/nope", "moons/x", "new/moons"])
 def test_absent_value_and_kind_are_not_found(app: Flask, catalogue: Api, path: str) -> None:
     Visitor(app, Scope.ADMIN).get(f"/console/catalogue/{path}", 404)
 

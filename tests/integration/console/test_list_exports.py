@@ -16,6 +16,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import TimedOutError
 from tests import rows
+from tests.cases import each_case
 from tests.console_story import Story
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
@@ -83,7 +84,7 @@ def test_exports_are_those_of_the_lists() -> None:
     assert {each.name for each in EXPORTS} == {*LISTS, "executions"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     ["dead-letters/export?state=x", "jobs/export?status=x", "uncertain/export?since=x", "activity/audit/export?type=x"],
 )

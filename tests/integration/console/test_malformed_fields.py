@@ -31,7 +31,7 @@ def test_malformed_json_of_a_form_is_refused(admin: Visitor, action: str, field:
     assert field in answer.get_data(as_text=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "words"),
     [
         (f"/console/schedules/bulk?endpoint={'e' * 129}", "endpoint"),

@@ -128,7 +128,7 @@ def test_form_of_the_own_origin_is_taken_where_the_browser_sends_no_site(app: Fl
     assert visitor.send("/console/sign-out", fields, Origin="http://localhost").status_code == 303
 
 
-@pytest.mark.parametrize("token", ["", "0" * 64, "\u00e9"])
+@each_case("token", ["", "0" * 64, "\u00e9"])
 def test_form_without_the_token_of_the_session_is_refused(app: Flask, database: Database, token: str) -> None:
     visitor = Visitor(app, Scope.ADMIN)
     assert visitor.send("/console/sign-out", {"csrf": token}).status_code == 403

@@ -77,7 +77,7 @@ def test_browser_that_drops_the_cookie_gets_an_explanation_and_no_loop(app: Flas
     assert "TE_CONSOLE_COOKIES=insecure" in visitor.get("/console/sign-in?signed-in&next=/console")
 
 
-@pytest.mark.parametrize("key", ["", "nonsense", "te_0000000000000000_" + "0" * 48])
+@each_case("key", ["", "nonsense", "te_0000000000000000_" + "0" * 48])
 def test_bad_key_is_refused_in_words(app: Flask, database: Database, key: str) -> None:
     answer = Visitor(app).sign_in(key)
     assert answer.status_code == 401

@@ -134,7 +134,7 @@ def test_repeated_pause_does_not_pause_a_resumed_job(api: Api) -> None:
     assert api.get(f"/jobs/{job_id}").json["status"] == "ACTIVE"
 
 
-@pytest.mark.parametrize("key", ["", "ü", "x" * 256, "a\tb"])
+@each_case("key", ["", "ü", "x" * 256, "a\tb"])
 def test_invalid_key_is_400(api: Api, key: str) -> None:
     assert pointers(problem(send(api, "/configs", CONFIG, key=key), 400, "INVALID_REQUEST")) == ["Idempotency-Key"]
     assert send(api, "/configs", CONFIG, key="~" * 255).status_code == 201

@@ -9,6 +9,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_commands, worker_lease
+from tests.cases import each_case
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api, problem, services
 
@@ -73,7 +74,7 @@ def test_unacknowledged_command_expires(api: Api, database: Database) -> None:
     assert chores(database).prune_heartbeats()["commands"] == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("worker_id", "status", "code", "fix"),
     [
         ("nobody", 404, "WORKER_NOT_FOUND", "GET /workers"),

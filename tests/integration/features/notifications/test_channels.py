@@ -113,7 +113,7 @@ def test_unsupported_scheme_is_refused_with_the_allowed_schemes(with_secrets: Ap
     assert all(f"{scheme}://" in answer.json["error"]["message"] for scheme in SCHEMES)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "message"),
     [
         ("slack://{{secret.token}}/#ops?verify=no", "'verify' is not allowed in a slack:// URL; allowed: none"),

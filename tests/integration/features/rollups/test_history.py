@@ -15,6 +15,7 @@ from app.kernel.formats import rfc3339
 from app.kernel.processes import worker_lease
 from schema.rollup_bounds import LATE_MS, TOOK_MS
 from tests import rows
+from tests.cases import each_case
 from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api
 from tests.integration.command_line import Cli
@@ -119,7 +120,7 @@ def test_slot_has_one_sample_of_each_queue(api: Api, database: Database, minute:
     assert all(each["oldest_due_ms"] >= 5000 for each in http)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "pointer"),
     [
         ({"step": 15}, "step"),

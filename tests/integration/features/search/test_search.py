@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from flask import Flask
 from sqlalchemy import text
 
@@ -122,7 +121,7 @@ def test_search_runs_few_statements(registered: Api, statements: Statements) -> 
     assert len(statements.texts) == 6
 
 
-@pytest.mark.parametrize("query", [{}, {"q": ""}, {"q": "   "}, {"q": "x" * 201}])
+@each_case("query", [{}, {"q": ""}, {"q": "   "}, {"q": "x" * 201}])
 def test_unusable_word_is_refused(api: Api, query: dict[str, Any]) -> None:
     assert pointers(problem(api.get("/search", **query), 400, "INVALID_REQUEST")) == ["q"]
 

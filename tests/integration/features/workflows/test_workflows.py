@@ -11,6 +11,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.features.workflows.created import body, count, made
 from tests.integration.lost_answers import lose_answer_of_next_commit
@@ -226,7 +227,7 @@ def test_cancelled_workflow_skips_its_nodes_and_ends(registered: Api, database: 
     problem(registered.post("/workflows/wf_nope/cancel"), 404, "WORKFLOW_NOT_FOUND")
 
 
-@pytest.mark.parametrize(("scope", "status"), [(Scope.READ, 403), (Scope.JOBS_SEND, 403), (Scope.JOBS_WRITE, 201)])
+@each_case(("scope", "status"), [(Scope.READ, 403), (Scope.JOBS_SEND, 403), (Scope.JOBS_WRITE, 201)])
 def test_creation_needs_the_scope_of_jobs(registered: Api, database: Database, scope: Scope, status: int) -> None:
     caller = Api(registered.app, api_keys.create(database, "caller", [scope], None))
     assert caller.post("/workflows", body()).status_code == status
