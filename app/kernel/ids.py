@@ -1,10 +1,13 @@
 """Ids: prefixed, opaque, unique by 64 random bits. Made before the first try, so a repetition is recognised."""
 
 import os
+import struct
 import time
 import zlib
 from datetime import UTC, datetime
 from functools import partial
+
+_READ_AT_ONCE = 256
 
 
 class _Form:
@@ -20,10 +23,20 @@ def lead_with_time(wanted: bool) -> None:
     _Form.leads_with_time = wanted
 
 
+# Random bits of the kernel in hex, read for many ids at once: each read releases the interpreter, and the event loop of
+# a busy worker would wait up to 5 ms to get it back.
+_unused: list[str] = []
+os.register_at_fork(after_in_child=_unused.clear)
+
+
 def _new(prefix: str) -> str:
-    # In nanoseconds: pages that are filled in order stay full. The kernel's randomness differs in forked processes.
-    start = f"{time.time_ns():016x}" if _Form.leads_with_time else os.urandom(8).hex()
-    return f"{prefix}_{start}{os.urandom(8).hex()}"
+    try:
+        # In nanoseconds: pages that are filled in order stay full.
+        start = f"{time.time_ns():016x}" if _Form.leads_with_time else _unused.pop()
+        return f"{prefix}_{start}{_unused.pop()}"
+    except IndexError:  # also if other threads have taken what this one read
+        _unused.extend([f"{bits:016x}" for (bits,) in struct.iter_unpack("Q", os.urandom(8 * _READ_AT_ONCE))])
+        return _new(prefix)
 
 
 def time_of(id_: str) -> datetime | None:

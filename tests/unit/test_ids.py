@@ -1,6 +1,7 @@
 """Ids: ordered by time on PostgreSQL, spread over the key space on CockroachDB, unique in every process."""
 
 import multiprocessing
+import os
 from collections.abc import Iterator
 from itertools import count
 from multiprocessing.connection import Connection
@@ -49,11 +50,25 @@ def test_forked_process_keeps_the_form_and_repeats_no_id(url: str, monkeypatch: 
     """The clock stands still here: the worst case."""
     monkeypatch.setattr("time.time_ns", lambda: 1)
     open_database(url)
+    before = new_ids()  # a part of the random bits that were read for them is left
     forking = multiprocessing.get_context("fork")
     parent_end, child_end = forking.Pipe()
     child = forking.Process(target=_send_ids, args=(child_end,))
     child.start()
     of_child = parent_end.recv()
     child.join()
-    assert len({*of_child, *new_ids()}) == 2 * MANY
+    assert len({*before, *of_child, *new_ids()}) == 3 * MANY
     assert len({name[:21] for name in of_child}) == (1 if url == POSTGRESQL else MANY)
+
+
+def test_ids_read_random_bits_of_the_kernel_for_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read releases the interpreter, and a busy thread gets it back milliseconds later."""
+    reads, read = list[int](), os.urandom
+
+    def counting(size: int) -> bytes:
+        reads.append(size)
+        return read(size)
+
+    monkeypatch.setattr("os.urandom", counting)
+    assert len(set(new_ids())) == MANY
+    assert len(reads) <= MANY / 200
