@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 MAX_RESOLVED = 100
 """Maximum number of endpoints behind open breakers that are resolved again at one poll."""
 _WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION, EndpointType.ACTOR})
-# Kafka deliveries to the same brokers share their connections; actors have places in processes.
-_WITHOUT_TURNS = frozenset({EndpointType.KAFKA, EndpointType.ACTOR})
+# Deliveries to the same Redis or Kafka brokers share their connections; actors have places in processes.
+_WITHOUT_TURNS = frozenset({EndpointType.REDIS_STREAM, EndpointType.KAFKA, EndpointType.ACTOR})
 
 
 class Deliveries:

@@ -5,8 +5,7 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine, Hashable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -44,6 +43,31 @@ class _Shared(Generic[T]):
         return opening.result() if is_open else None
 
 
+class _Use(Generic[T]):
+    """Use of a target by one delivery; a class, because a context manager of a generator takes four times as long."""
+
+    def __init__(self, pool: "IdlePool[T]", key: Hashable, open_: Run[Coroutine[Any, Any, T]]) -> None:
+        self._pool = pool
+        self._key = key
+        self._open = open_
+        self._shared: _Shared[T]
+
+    async def __aenter__(self) -> T:
+        self._shared = shared = self._pool.lend(self._key, self._open)
+        target = shared.target()
+        if target is not None:
+            return target
+        try:
+            # Other deliveries may wait for the opening too, so the time limit of one delivery does not cancel it.
+            return await asyncio.shield(shared.opening)
+        except BaseException:
+            self._pool.take_back(shared)
+            raise
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._pool.take_back(self._shared)
+
+
 def lifetime(max_age_seconds: float) -> float:
     """Return the seconds for which a new connection takes deliveries; they differ, so not all open at once."""
     return max_age_seconds * random.uniform(0.75, 1.0)
@@ -58,9 +82,12 @@ class IdlePool(Generic[T]):
         self._shared: dict[Hashable, _Shared[T]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    @asynccontextmanager
-    async def use(self, key: Hashable, open_: Run[Coroutine[Any, Any, T]]) -> AsyncIterator[T]:
+    def use(self, key: Hashable, open_: Run[Coroutine[Any, Any, T]]) -> _Use[T]:
         """Lend the target of a key; the first user opens it, and after a failure the next user."""
+        return _Use(self, key, open_)
+
+    def lend(self, key: Hashable, open_: Run[Coroutine[Any, Any, T]]) -> _Shared[T]:
+        """Begin a use of a target, which may still be opening; `take_back` must follow."""
         shared = self._shared.get(key)
         if shared is not None and time.monotonic() >= shared.retires_at and shared.target() is not None:
             self._retire(key)
@@ -70,15 +97,14 @@ class IdlePool(Generic[T]):
             shared = self._shared[key] = _Shared(asyncio.create_task(open_()), retires_at)
             shared.opening.add_done_callback(partial(self._forget_failed, key))
         shared.users += 1
-        try:
-            target = shared.target()
-            # Other deliveries may wait for the opening too, so the time limit of one delivery does not cancel it.
-            yield await asyncio.shield(shared.opening) if target is None else target
-        finally:
-            shared.users -= 1
-            shared.used_at = time.monotonic()
-            if shared.is_retired:
-                self._close_retired(shared)
+        return shared
+
+    def take_back(self, shared: _Shared[T]) -> None:
+        """End a use."""
+        shared.users -= 1
+        shared.used_at = time.monotonic()
+        if shared.is_retired:
+            self._close_retired(shared)
 
     def forget(self, target: T) -> None:
         """Stop lending a broken target; the caller closes it."""

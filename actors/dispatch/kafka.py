@@ -5,6 +5,7 @@ An attempt writes its record at most once: librdkafka resends only if the broker
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -46,6 +47,7 @@ _PERMANENT = _AUTHENTICATION | {
     KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     KafkaError._INVALID_ARG,  # noqa: SLF001
 }
+_UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # characters that a topic cannot have
 # Errors after the append to the leader's log.
 _APPENDED = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
@@ -183,7 +185,7 @@ def _record(
 def _check_topic(topic: str) -> None:
     if not topic:
         raise DeliveryError("BROKER_ERROR", "the topic is empty", permanent=True)
-    if "\0" in topic or any("\ud800" <= character <= "\udfff" for character in topic):
+    if _UNFIT.search(topic):
         raise DeliveryError("BROKER_ERROR", "the topic has a character that Kafka cannot take", permanent=True)
 
 

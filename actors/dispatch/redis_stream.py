@@ -46,7 +46,6 @@ class RedisStreamDispatcher(Dispatcher):
     """Appends to streams; `send`, `sweep` and `close` belong to one event loop."""
 
     def __init__(self, network: Network) -> None:
-        self._turns = network.turns
         self._connector = Connector(network)
         self._pool: IdlePool[RedisConnection] = IdlePool(network.max_age_seconds)
 
@@ -55,9 +54,7 @@ class RedisStreamDispatcher(Dispatcher):
 
         If its marker may have expired since, the output says that the entry may be a duplicate.
         """
-        timeout_ms = spec["timeout_ms"]
-        async with self._turns.take(spec["redis_url"], timeout_ms, identity.permission):
-            reply = await bounded(timeout_ms, identity, failure, partial(self._append, spec))
+        reply = await bounded(spec["timeout_ms"], identity, failure, partial(self._append, spec))
         output: dict[str, Any] = {"message_id": reply.removeprefix(_FOUND), "stream": spec["stream"]}
         since = identity.history.uncertain_since
         is_old = since is not None and time.monotonic() - since >= marker_seconds(identity)

@@ -6,8 +6,8 @@ from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
 
 
-def dispatcher(guard=OPEN, size=10):
-    return Opening(RedisStreamDispatcher, guard, per_host=size)
+def dispatcher(guard=OPEN):
+    return Opening(RedisStreamDispatcher, guard)
 
 
 def spec(url, **fields):

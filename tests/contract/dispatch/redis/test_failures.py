@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -122,24 +121,10 @@ def test_late_answer_is_not_taken_for_the_answer_to_the_next_delivery(valkey, cl
             error = await failure(streams, spec(url, timeout_ms=100), identity("late"))
             return error, await streams.send(spec(url), identity("next"))
 
-    error, output = run(dispatcher(size=1), main)
+    error, output = run(dispatcher(), main)
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", True)
     assert client.xrange("s")[-1][0] == output["message_id"]
     assert client.xlen("s") == 3
-
-
-def test_timeout_excludes_the_wait_for_a_connection(valkey, client):
-    """Three deliveries share one connection; together they take longer than the timeout of each delivery."""
-
-    async def main(streams):
-        with LossyProxy(valkey.port) as proxy:
-            slow = spec(f"redis://127.0.0.1:{proxy.port}", timeout_ms=2000)
-            await streams.send(slow, identity("warm"))
-            proxy.delay_seconds = 0.8
-            await asyncio.gather(*(streams.send(slow, identity(f"exec_{n}")) for n in range(3)))
-
-    run(replace(dispatcher(size=1), patience_seconds=30), main)
-    assert client.xlen("s") == 4
 
 
 def test_invalid_answer_is_an_error_without_nul_bytes():

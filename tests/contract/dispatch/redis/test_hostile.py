@@ -91,7 +91,7 @@ def test_malformed_answers_fail_only_their_own_deliveries(valkey: Valkey) -> Non
             return tracemalloc.get_traced_memory()[1]
 
     try:
-        peak = run(Opening(RedisStreamDispatcher, per_host=AT_ONCE), main)
+        peak = run(Opening(RedisStreamDispatcher), main)
     finally:
         tracemalloc.stop()
     with redis.Redis.from_url(valkey.url) as client:

@@ -17,8 +17,27 @@ def test_many_deliveries_share_one_connection(valkey, client):
         return len(client.client_list())
 
     before = len(client.client_list())
-    assert run(dispatcher(size=50), main) == before + 1
+    assert run(dispatcher(), main) == before + 1
     assert client.xlen("s") == 50
+
+
+def test_deliveries_of_a_shared_connection_do_not_wait_for_each_other():
+    """The server answers the first once all are sent; the limit of connections to a host is less."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        commands = b""
+        while commands.count(b"EVALSHA") < 50 and (data := await reader.read(65_536)):
+            commands += data
+        writer.write(b"$3\r\n1-1\r\n" * 50)
+        writer.close()
+
+    async def main(streams):
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        async with server:
+            url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            return await asyncio.gather(*(streams.send(spec(url), identity(f"exec_{n}")) for n in range(50)))
+
+    assert len(run(dataclasses.replace(dispatcher(), per_host=1), main)) == 50
 
 
 def test_failed_delivery_does_not_affect_deliveries_on_the_same_connection(valkey, client):
