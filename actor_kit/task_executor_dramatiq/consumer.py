@@ -85,6 +85,10 @@ class Starting(Middleware):
         self._links.threads = worker.worker_threads
         self._links.prefetch = dramatiq_worker.QUEUE_PREFETCH
 
+    def before_worker_shutdown(self, _broker: "Broker", _worker: "Worker") -> None:
+        """Ask the worker for no further messages, which would only come back while the threads end."""
+        self._links.stop_messages()
+
     def after_worker_shutdown(self, _broker: "Broker", _worker: "Worker") -> None:
         """Close the link: all outcomes are sent."""
         self._links.close()

@@ -63,6 +63,7 @@ class Links:
         self._lock = threading.RLock()  # of the connection for writing, and of all above
         self._welcome = Welcome()
         self._closed = threading.Event()
+        self._is_stopping = False
         self._thread: threading.Thread | None = None
         self._process_id = 0
         self._pause_seconds = MIN_PAUSE_SECONDS
@@ -127,6 +128,13 @@ class Links:
             self.send_of(message, "BACK")
             with self._lock:
                 self._held.pop(message.key, None)
+
+    def stop_messages(self) -> None:
+        """Ask for no further messages: the process stops, and gives back all that no thread has begun."""
+        self._is_stopping = True
+        if self._lock.acquire(timeout=CLOSE_SECONDS):  # else a write to the worker hangs
+            self._write(encode("DRAIN"))
+            self._lock.release()
 
     def close(self) -> None:
         """Give all messages back and close the connection.
@@ -206,6 +214,8 @@ class Links:
         self._write(self._hello())
         for name, places in self._rooms.items():
             self._write(encode("ROOM", queue=name, places=places))
+        if self._is_stopping:
+            self._write(encode("DRAIN"))
         while self._unsent and self._write(self._unsent[0]):
             self._unsent.popleft()
 

@@ -161,7 +161,7 @@ class Session:
         """Note the end of a message; return whether the process has to rest, having given back many and ended none."""
         if not is_back:
             self._given_back = 0
-        if not is_back or hand.is_dropped or self._is_resting:
+        if not is_back or hand.is_dropped or self._is_resting or self.is_draining:
             return False
         self._given_back += 1
         self._is_resting = self._given_back >= BACKS_IN_A_ROW

@@ -1,6 +1,7 @@
 """Link of the actor kit, against a socket of the test."""
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -331,6 +332,34 @@ def outcome_of(broker: TaskExecutorBroker, server: socket.socket, input_: dict[s
                         worker.stop()
                         return frame
     raise AssertionError("no outcome came")
+
+
+def test_process_that_stops_asks_for_no_further_message_while_an_actor_runs(
+    broker: TaskExecutorBroker, listening: tuple[Path, socket.socket]
+) -> None:
+    may_end = threading.Event()
+    dramatiq.actor(lambda: may_end.wait(PATIENCE_SECONDS / 4), actor_name="mail", broker=broker)
+    worker = Worker(broker, worker_timeout=100, worker_threads=1)
+    with ThreadPoolExecutor(2) as pool:
+        started = pool.submit(worker.start)
+        connection, _ = listening[1].accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(encode("WELCOME", endpoints={name: name for name in broker.actors}, refused={}))
+            started.result(PATIENCE_SECONDS)
+            reader, seen, stopped = FrameReader(), list[str](), None
+            for data in iter(lambda: connection.recv(65_536), b""):
+                arrived = [frame["kind"] for frame in reader.feed(data)]
+                seen += arrived
+                if "ROOM" in arrived and stopped is None:
+                    connection.sendall(encode("MESSAGE", actor="mail", queue="default", input={}, **KEY))
+                elif "STARTED" in arrived:
+                    stopped = pool.submit(worker.stop)
+                if "DRAIN" in seen:
+                    may_end.set()
+        assert stopped is not None
+        stopped.result(PATIENCE_SECONDS)
+    assert [kind for kind in seen if kind != "ROOM"] == ["HELLO", "STARTED", "DRAIN", "DONE"]
 
 
 def test_retry_is_kept_after_a_message_that_middleware_sends_first(

@@ -144,6 +144,29 @@ def test_process_that_gives_back_everything_rests(sockets: Path, monkeypatch: py
     run(opening(service), main)
 
 
+def test_process_that_stops_gives_all_messages_back_without_a_rest(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(process_session, "BACKS_IN_A_ROW", 2)
+    service = service_of(sockets, quick_registrations())
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            sending = [asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=number))) for number in (1, 2)]
+            messages = [await process.next(FrameKind.MESSAGE) for _ in sending]
+            process.tell(FrameKind.DRAIN)
+            for message in messages:
+                process.tell(FrameKind.BACK, message)
+            for each in sending:
+                with pytest.raises(NotSentError, match="gave it back"):
+                    await each
+            assert service.processes.serving("mail")[0].total == 0
+
+    run(opening(service), main)
+    assert "it rests" not in caplog.text
+
+
 def test_message_that_comes_back_after_its_start_is_lost(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its actor may have had an effect; a process that only claims to start rests, too."""
     monkeypatch.setattr(process_session, "BACKS_IN_A_ROW", 3)
