@@ -46,8 +46,10 @@ _POLICY = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms":
 KNOWN = statement(
     "actors.known",
     """
-    SELECT name, endpoint_type, spec FROM endpoints
-     WHERE name = ANY (CAST(:names AS TEXT[])) AND deleted_at IS NULL
+    SELECT e.name, e.endpoint_type, e.spec, EXISTS (
+             SELECT 1 FROM jobs AS j WHERE j.endpoint = e.name AND j.trigger_type IN ('CRON', 'INTERVAL')
+                AND j.status <> 'RETIRED') AS repeats
+      FROM endpoints AS e WHERE e.name = ANY (CAST(:names AS TEXT[])) AND e.deleted_at IS NULL
     """,
 )
 
@@ -63,11 +65,8 @@ class RegisteredActors:
 class Schedules(Protocol):
     """Repeating jobs of actors with the option `cron`."""
 
-    def end(self, endpoint: str, cron: str, timezone: str) -> None:
-        """Retire the job of an earlier schedule."""
-
-    def keep(self, endpoint: str, cron: str, timezone: str) -> None:
-        """Create the job of a schedule unless it exists; raises InvalidCronError."""
+    def follow(self, endpoint: str) -> None:
+        """Let the jobs of an actor agree with its stored spec; raises InvalidCronError, ConflictError."""
 
 
 def register(
@@ -131,12 +130,11 @@ def _register(
     else:
         before = known.spec if isinstance(known.spec, dict) else {}
         _check_is_actor(name, actor, known.endpoint_type, before, key)
-        if schedules is not None and (old := _schedule_of(before)) is not None and old != _schedule_of(spec):
-            schedules.end(name, *old)
         if _with_fields_of_requests(before, spec) != before:
             _change(database, name, spec, key)
-    if schedules is not None and (schedule := _schedule_of(spec)) is not None:
-        schedules.keep(name, *schedule)
+    # After the change, which a concurrent process may have replaced, or a request refused.
+    if schedules is not None and ("cron" in spec or (known is not None and known.repeats)):
+        schedules.follow(name)
 
 
 def _check_lengths(spec: Mapping[str, Any]) -> None:
@@ -163,11 +161,6 @@ def _check_queue(spec: Mapping[str, Any], key: Key | None) -> None:
             f"{', '.join(f'{WORK_PREFIX}{each}' for each in key.queue_patterns)} only. Use a key with the scope "
             f"'{WORK_PREFIX}{queue}' or {Scope.ACTORS_WORK.value!r}, or give the actor another `queue_name`."
         )
-
-
-def _schedule_of(spec: Mapping[str, Any]) -> tuple[str, str] | None:
-    cron = spec.get("cron")
-    return None if cron is None else (str(cron), str(spec.get("timezone") or "UTC"))
 
 
 def _create(

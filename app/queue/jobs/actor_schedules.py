@@ -5,9 +5,14 @@ was retired makes room for a later job with the same schedule.
 """
 
 import hashlib
-from typing import NamedTuple
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
+from app.catalog.endpoints import versions
 from app.kernel.db import Database
+from app.kernel.errors import ConflictError, JobNotFoundError
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.queue.jobs.following_jobs import Placing
@@ -17,9 +22,11 @@ from app.queue.jobs.job_model import NewJob, own_key
 from app.schedule.timetable import Timetable
 from schema.states import JobStatus, Trigger
 
+TRIES = 5  # to agree with the stored spec, while processes of other versions change it
+
 # The first version of a job keeps the key when a request replaces it; later versions have none.
-CHAIN = statement(
-    "jobs.actor_schedule",
+CHAINS = statement(
+    "jobs.actor_schedules",
     """
     WITH keyed AS (
       SELECT job_id, idempotency_key, status FROM jobs
@@ -27,16 +34,39 @@ CHAIN = statement(
          AND idempotency_key LIKE :pattern)
     SELECT job_id, idempotency_key, status FROM keyed
      UNION ALL
-    SELECT v.job_id, v.idempotency_key, v.status FROM jobs AS v JOIN keyed AS k ON v.first_version_id = k.job_id
+    SELECT v.job_id, k.idempotency_key, v.status FROM jobs AS v JOIN keyed AS k ON v.first_version_id = k.job_id
     """,
 )
 
 
-class _Chain(NamedTuple):
-    """Jobs of one schedule: the key of its next job, and the ids of its live or paused jobs."""
+@dataclass(frozen=True, slots=True)
+class _Schedule:
+    """Cron expression and time zone in the spec of an endpoint."""
 
-    next_key: str
-    live: list[str]
+    cron: str
+    timezone: str
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> "_Schedule | None":
+        cron = spec.get("cron")
+        return None if cron is None else cls(str(cron), str(spec.get("timezone") or "UTC"))
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.cron}\n{self.timezone}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """Jobs of the schedules of one actor: digests of their schedules by the id of each live or paused job, and keys."""
+
+    live: dict[str, str]
+    keys: frozenset[str]
+
+    def next_key(self, prefix: str) -> str:
+        """Return the key of the next job of a schedule."""
+        numbers = (int(key[len(prefix) :]) for key in self.keys if key.startswith(prefix))
+        return f"{prefix}{max(numbers, default=-1) + 1}"
 
 
 class ActorSchedules:
@@ -46,34 +76,40 @@ class ActorSchedules:
         self._database = database
         self._creator = Creator(database, shards=placing.shards, look_ahead_ms=placing.look_ahead_ms)
 
-    def end(self, endpoint: str, cron: str, timezone: str) -> None:
-        """Retire the jobs of an earlier schedule that are live."""
-        for job_id in self._find(endpoint, cron, timezone).live:
-            cancel_job(self._database, job_id, actor="actors")
+    def follow(self, endpoint: str) -> None:
+        """Let the live or paused jobs of an actor agree with its stored spec; raises InvalidCronError, ConflictError.
 
-    def keep(self, endpoint: str, cron: str, timezone: str) -> None:
-        """Create the job of a schedule unless it is live or paused; raises InvalidCronError."""
-        found = self._find(endpoint, cron, timezone)
-        if found.live:
-            return
-        timetable = Timetable(cron=cron, timezone=timezone, starts_at=EPOCH)
+        The jobs are read after the spec: of two processes that register different schedules, the one that reads last
+        finds the spec that stays, and all jobs.
+        """
+        for _ in range(TRIES):
+            wanted, jobs = _Schedule.of(versions.get(self._database, endpoint).spec), self._find(endpoint)
+            digest = None if wanted is None else wanted.digest
+            others = [job_id for job_id, found in jobs.live.items() if found != digest]
+            if not others and (wanted is None or jobs.live):
+                return
+            for job_id in others:
+                with suppress(JobNotFoundError):  # deleted since
+                    cancel_job(self._database, job_id, actor="actors")
+            if wanted is not None and digest not in jobs.live.values():
+                self._create(endpoint, wanted, jobs)
+        raise ConflictError(f"Other processes change the `cron` of {endpoint!r} at the same time. Start again.")
+
+    def _create(self, endpoint: str, wanted: _Schedule, jobs: _Jobs) -> None:
         new = NewJob(
             endpoint=endpoint,
             trigger=Trigger.CRON,
             input={},
             name=f"cron of {endpoint}",
-            idempotency_key=found.next_key,
-            timetable=timetable,
+            idempotency_key=jobs.next_key(own_key("cron", f"{endpoint}:{wanted.digest}:")),
+            timetable=Timetable(cron=wanted.cron, timezone=wanted.timezone, starts_at=EPOCH),
             starts_now=True,
         )
         self._creator.create(new)
 
-    def _find(self, endpoint: str, cron: str, timezone: str) -> _Chain:
-        """Read the jobs of a schedule."""
-        digest = hashlib.sha256(f"{cron}\n{timezone}".encode()).hexdigest()[:16]
-        prefix = own_key("cron", f"{endpoint}:{digest}:")
-        params = {"endpoint": endpoint, "pattern": f"{prefix}%"}
-        rows = self._database.fetch(CHAIN, params)
-        numbers = [int(row.idempotency_key[len(prefix) :]) for row in rows if row.idempotency_key is not None]
-        live = [row.job_id for row in rows if row.status != JobStatus.RETIRED]
-        return _Chain(f"{prefix}{max(numbers, default=-1) + 1}", live)
+    def _find(self, endpoint: str) -> _Jobs:
+        prefix = own_key("cron", f"{endpoint}:")
+        rows = self._database.fetch(CHAINS, {"endpoint": endpoint, "pattern": f"{prefix}%"})
+        live = {row.job_id: row for row in rows if row.status != JobStatus.RETIRED}
+        digests = {job_id: row.idempotency_key[len(prefix) :].partition(":")[0] for job_id, row in live.items()}
+        return _Jobs(digests, frozenset(row.idempotency_key for row in rows))

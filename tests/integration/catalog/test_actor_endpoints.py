@@ -1,5 +1,9 @@
 """Endpoints of actors: by requests, and by the registration of processes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from sqlalchemy import event, text
 
@@ -67,23 +71,30 @@ def test_key_takes_no_actor_of_a_closed_queue_into_its_own(database: Database) -
     assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (1, "money")
 
 
-def test_key_takes_no_actor_that_leaves_its_queues_during_the_registration(
-    database: Database, database_url: str
-) -> None:
-    register(database, [{"name": "pay", "queue": "mails"}])
+@contextmanager
+def moved_before_the_lock(database: Database, database_url: str, actor: dict[str, Any]) -> Iterator[None]:
+    """Register an actor by another process, once a registration has read its endpoint and before it changes it."""
     others = db.connect(database_url, pool_size=1, application_name="te-test-owner")
-    moves = [{"name": "pay", "queue": "money"}]
+    moves = [actor]
 
     def before_the_lock(_connection: object, _cursor: object, query: str, *_more: object) -> None:
         if moves and "FROM endpoints" in query and "FOR UPDATE" in query:
             register(others, [moves.pop()])
 
-    shop = Key("id", "shop", frozenset({"actors:work:mails"}))
     event.listen(database.engine, "before_cursor_execute", before_the_lock)
-    found = register(database, [{"name": "pay", "queue": "mails", "options": {"max_lost": 5}}], key=shop)
+    yield
     event.remove(database.engine, "before_cursor_execute", before_the_lock)
     others.close()
     assert moves == []
+
+
+def test_key_takes_no_actor_that_leaves_its_queues_during_the_registration(
+    database: Database, database_url: str
+) -> None:
+    register(database, [{"name": "pay", "queue": "mails"}])
+    shop = Key("id", "shop", frozenset({"actors:work:mails"}))
+    with moved_before_the_lock(database, database_url, {"name": "pay", "queue": "money"}):
+        found = register(database, [{"name": "pay", "queue": "mails", "options": {"max_lost": 5}}], key=shop)
     assert "is of the queue 'money'" in found.refused["pay"]
     assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (2, "money")
 
@@ -137,6 +148,55 @@ def test_cron_of_an_actor_is_a_job_that_follows_the_code(database: Database) -> 
     assert {status for _, _, status in schedules_of(database)} == {"RETIRED"}
 
 
+class Interrupted(ActorSchedules):
+    """Schedules after whose first read of the jobs another process registers its actors."""
+
+    def __init__(self, database: Database, others: list[dict[str, Any]]) -> None:
+        super().__init__(database, Placing(1, 5_000))
+        self.database, self.others = database, others
+
+    def _find(self, endpoint: str) -> Any:
+        found = super()._find(endpoint)
+        if self.others:
+            others, self.others = self.others, []
+            register(self.database, others, schedules=ActorSchedules(self.database, Placing(1, 5_000)))
+        return found
+
+
+@pytest.mark.parametrize("earlier", ["0 9 * * *", "0 * * * *", "5 5 * * *", None])
+def test_processes_of_two_versions_that_register_at_once_leave_one_schedule(
+    database: Database, earlier: str | None
+) -> None:
+    older, newer = ({"name": "report", "options": {"cron": cron}} for cron in ("0 9 * * *", "0 * * * *"))
+    if earlier is not None:
+        options = {"cron": earlier}
+        schedules = ActorSchedules(database, Placing(1, 5_000))
+        register(database, [{"name": "report", "options": options}], schedules=schedules)
+    assert register(database, [older], schedules=Interrupted(database, [newer])).refused == {}
+    stored = versions.get(database, "report").spec["cron"]
+    assert [cron for cron, _, status in schedules_of(database) if status == "ACTIVE"] == [stored]
+
+
+def test_job_that_an_interrupted_registration_has_left_is_retired_by_the_next(database: Database) -> None:
+    schedules = ActorSchedules(database, Placing(1, 5_000))
+    register(database, [{"name": "report", "options": {"cron": "0 9 * * *"}}], schedules=schedules)
+    register(database, [{"name": "report"}])  # its process ends before the jobs follow
+    register(database, [{"name": "report"}], schedules=schedules)
+    assert [status for *_, status in schedules_of(database)] == ["RETIRED"]
+
+
+def test_refused_registration_leaves_the_schedule_of_the_owner(database: Database, database_url: str) -> None:
+    schedules = ActorSchedules(database, Placing(1, 5_000))
+    pay = {"name": "pay", "queue": "mails", "options": {"cron": "0 9 * * *"}}
+    register(database, [pay], schedules=schedules)
+    moving = moved_before_the_lock(database, database_url, {**pay, "queue": "money"})
+    shop = Key("id", "shop", frozenset({"actors:work:mails"}))
+    with moving:
+        found = register(database, [{"name": "pay", "queue": "mails"}], key=shop, schedules=schedules)
+    assert "is of the queue 'money'" in found.refused["pay"]
+    assert [status for *_, status in schedules_of(database)] == ["ACTIVE"]
+
+
 def test_changed_job_of_a_cron_is_no_reason_for_a_second_one(api: Api, database: Database) -> None:
     schedules = ActorSchedules(database, Placing(1, 5_000))
     daily, hourly = ({"name": "report", "options": {"cron": cron}} for cron in ("0 9 * * *", "0 * * * *"))
@@ -163,10 +223,7 @@ def test_name_that_a_request_takes_during_a_registration_refuses_the_actor(api: 
     class Taking:
         """Schedules at whose first call a request takes the name of the next actor."""
 
-        def end(self, endpoint: str, cron: str, timezone: str) -> None:
-            raise AssertionError
-
-        def keep(self, endpoint: str, cron: str, timezone: str) -> None:
+        def follow(self, endpoint: str) -> None:
             spec = {"url": "http://127.0.0.1:9/", "method": "POST"}
             assert api.post("/endpoints", {"name": "send-mail", "type": "HTTP", "spec": spec}).status_code == 201
 
@@ -182,10 +239,7 @@ def test_field_that_a_request_adds_during_a_registration_stays(api: Api, databas
     class Changing:
         """Schedules at whose first call a request changes the endpoint of the next actor."""
 
-        def end(self, endpoint: str, cron: str, timezone: str) -> None:
-            raise AssertionError
-
-        def keep(self, endpoint: str, cron: str, timezone: str) -> None:
+        def follow(self, endpoint: str) -> None:
             assert api.send("PUT", "/endpoints/send-mail", json=changed).status_code == 200
 
     register(
