@@ -6,7 +6,7 @@ from pathlib import Path
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.peer import AllowedPeers
 from actors.dispatch.actor_link.server import ActorService
-from app.catalog.endpoints.actor_endpoints import register
+from app.catalog.endpoints.actor_endpoints import closed_actors, register
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
 from app.kernel.access.key_ring import Key, KeyRing
 from app.kernel.config import SettingError, Settings
@@ -27,6 +27,7 @@ def actor_service(settings: Settings, process: WorkerProcess) -> ActorService:
         worker_id=process.worker_id,
         processes=process.listen_to_actors(),
         register=partial(register, process.database, schedules=ActorSchedules(process.database, placing)),
+        closed=partial(closed_actors, process.database),
         record=partial(actor_processes.write, process.database, process.worker_id),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
         allowed=AllowedPeers.of(settings.actors_allow),

@@ -118,20 +118,21 @@ class KeyGate(asyncio.Protocol):
         connection.connection_made(self._transport)
         connection.data_received(self._buffer)
         self._transport.resume_reading()
-        await self._recheck(presented)
+        await self._recheck(presented, connection)
 
-    async def _recheck(self, presented: str) -> None:
+    async def _recheck(self, presented: str, connection: ProcessConnection) -> None:
         while True:
             await asyncio.sleep(self._tls.recheck_seconds)
             if self._transport.is_closing():
                 return
             try:
-                await asyncio.to_thread(self._tls.verify, presented)
+                key = await asyncio.to_thread(self._tls.verify, presented)
             except UnavailableError:  # no answer is no refusal
                 continue
             except TaskExecutorError as error:
                 self._refuse(error.message)
                 return
+            connection.recheck(key)
 
     def _refuse(self, reason: str) -> None:
         self._timer.cancel()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import HandKey
 from actors.dispatch.actor_link.peer import Peer, peer_of
+from app.kernel.access.key_ring import Key
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
@@ -59,6 +60,12 @@ class ProcessConnection(asyncio.Protocol):
         """Send messages again."""
         self._mark_full(False)
         self._server.report_room()
+
+    def recheck(self, key: Key) -> None:
+        """Register the actors again if others of them are open to the key than before."""
+        session = self._session
+        if session is not None and session.transport is self._transport:
+            self._server.run(self._server.recheck(session, key))
 
     def _mark_full(self, is_full: bool) -> None:
         session = self._session

@@ -38,6 +38,7 @@ class Session:
         self.places = ActorPlaces()
         self.actors: tuple[Mapping[str, Any], ...] = ()
         self._refused: dict[str, tuple[str, str]] = {}  # queue and reason by endpoint
+        self.closed: set[str] = set()  # actors of queues that its key may not work
         self.hands: dict[HandKey, Hand] = {}
         self.transport: asyncio.Transport | None = None
         self.returned = asyncio.Event()
@@ -63,6 +64,7 @@ class Session:
 
     def serve(self, found: RegisteredActors) -> None:
         """Set the endpoints of the registered actors."""
+        self.closed = found.closed
         queues = {str(each.get("name")): str(each.get("queue") or "default") for each in self.actors}
         self._refused = {
             endpoint_name(actor): (queues.get(actor, ""), reason) for actor, reason in found.refused.items()

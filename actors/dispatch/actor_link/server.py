@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
 from actors.dispatch.actor_link.process_records import ProcessRecords
 from actors.dispatch.actor_link.process_session import REST_SECONDS, Session
+from actors.dispatch.actor_link.socket_files import SUFFIX, make_directory, remove_left_sockets
 from actors.dispatch.actor_link.tls_port import TlsPort
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.access.key_ring import Key
@@ -28,7 +28,6 @@ from brokers.sharing.actor_places import ActorProcesses
 
 log = logging.getLogger(__name__)
 
-SUFFIX = ".sock"
 RETRY_SECONDS = 1.0  # between two registrations while the database does not answer, and before the second socket
 MAX_RETRY_SECONDS = 30.0
 SHOWN_REFUSALS = 3  # of one process
@@ -44,6 +43,8 @@ class ActorService:
     processes: ActorProcesses
     register: Callable[[Sequence[Mapping[str, Any]], Key | None], RegisteredActors]
     """Registers actors as endpoints, for a process with a key or a user of this host; raises UnavailableError."""
+    closed: Callable[[Sequence[Mapping[str, Any]], Key], set[str]]
+    """Returns the actors of queues that a key may not work now; raises UnavailableError."""
     record: Callable[[ActorProcess], None]
     """Writes the state of a process; raises UnavailableError."""
     wake: Call
@@ -150,6 +151,16 @@ class ActorServer:
             session.is_registering = True
             self.run(self._register(session))
 
+    async def recheck(self, session: Session, key: Key) -> None:
+        """Register the actors of a process again if its key has other scopes, or an actor another queue."""
+        is_changed = session.peer.key is None or key.scopes != session.peer.key.scopes
+        session.peer = replace(session.peer, key=key)
+        with contextlib.suppress(UnavailableError):  # the next recheck repeats it
+            closed = await asyncio.to_thread(self.service.closed, session.actors, key)
+            is_changed |= closed != session.closed
+        if is_changed and session.transport is not None and not session.is_registering:
+            self.register(session)
+
     async def _register(self, session: Session) -> None:
         try:
             found = await self._registered(session)
@@ -230,23 +241,3 @@ class ActorServer:
             del self.sessions[session.session_id]
             session.is_forgotten = True
             self.records.note(session)
-
-
-def make_directory(directory: Path, *, is_shared: bool) -> None:
-    """Create the directory of the sockets; the mode of an existing one belongs to the operator."""
-    if not directory.is_dir():
-        directory.mkdir(parents=True, exist_ok=True)
-        directory.chmod(0o755 if is_shared else 0o700)
-    elif is_shared and directory.stat().st_mode & 0o005 != 0o005:
-        log.warning("users of TE_ACTORS_ALLOW may not find the sockets in %s: chmod o+rx %s", directory, directory)
-
-
-def remove_left_sockets(directory: Path) -> None:
-    """Remove the sockets of dead workers, where nothing listens."""
-    for path in directory.glob(f"*{SUFFIX}"):
-        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-            probe.settimeout(1.0)
-            try:
-                probe.connect(str(path))
-            except ConnectionRefusedError:
-                path.unlink()

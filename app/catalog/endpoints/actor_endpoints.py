@@ -56,10 +56,14 @@ KNOWN = statement(
 
 @dataclass(frozen=True, slots=True)
 class RegisteredActors:
-    """Endpoints by the name of their actor, and the reasons why other actors have none."""
+    """Endpoints by the name of their actor, and the reasons why other actors have none.
+
+    `closed` names the refused actors of queues that the key may not work.
+    """
 
     endpoints: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
 
 
 class Schedules(Protocol):
@@ -80,8 +84,7 @@ def register(
     A process with a key registers no actor of a queue that the key may not work. Raises UnavailableError.
     """
     found = RegisteredActors()
-    names = {str(each.get("name")): endpoint_name(str(each.get("name"))) for each in actors}
-    known = {row.name: row for row in database.fetch(KNOWN, {"names": sorted(set(names.values()))})}
+    names, known = _known(database, actors)
     for each in actors:
         actor = str(each.get("name"))
         try:
@@ -90,6 +93,8 @@ def register(
             raise
         except TaskExecutorError as error:
             found.refused[actor[:MAX_ACTOR_NAME]] = error.message[:MAX_REASON_CHARACTERS]
+            if isinstance(error, ForbiddenError):
+                found.closed.add(actor)
         except (SQLAlchemyError, ValueError) as error:
             if not is_rows_fault(error) or is_statements_fault(error):
                 raise
@@ -97,6 +102,27 @@ def register(
         else:
             found.endpoints[actor] = names[actor]
     return found
+
+
+def closed_actors(database: Database, actors: Sequence[Mapping[str, Any]], key: Key) -> set[str]:
+    """Return the actors that `register` would refuse now for the queues of a key; raises UnavailableError."""
+    names, known = _known(database, actors)
+    closed = set[str]()
+    for each in actors:
+        actor = str(each.get("name"))
+        try:
+            _check(names[actor], _spec_of(each), known.get(names[actor]), key)
+        except ForbiddenError:
+            closed.add(actor)
+        except TaskExecutorError:  # refused for another reason
+            continue
+    return closed
+
+
+def _known(database: Database, actors: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], dict[str, Row[Any]]]:
+    """Return the endpoint of each actor, and the endpoints that exist."""
+    names = {str(each.get("name")): endpoint_name(str(each.get("name"))) for each in actors}
+    return names, {row.name: row for row in database.fetch(KNOWN, {"names": sorted(set(names.values()))})}
 
 
 def spec_of(actor: str, queue: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,21 +146,36 @@ def _register(
     schedules: Schedules | None,
     key: Key | None,
 ) -> None:
-    actor, options = str(given.get("name")), given.get("options")
-    options = options if isinstance(options, dict) else {}
-    spec = spec_of(actor, str(given.get("queue") or "default"), options)
-    _check_lengths(spec)
-    _check_queue(spec, key)
+    spec = _spec_of(given)
+    _check(name, spec, known, key)
     if known is None:
-        _create(database, name, spec, options, key)
-    else:
-        before = known.spec if isinstance(known.spec, dict) else {}
-        _check_is_actor(name, actor, known.endpoint_type, before, key)
-        if _with_fields_of_requests(before, spec) != before:
-            _change(database, name, spec, key)
+        _create(database, name, spec, _options_of(given), key)
+    elif _with_fields_of_requests(before := _spec_in(known), spec) != before:
+        _change(database, name, spec, key)
     # After the change, which a concurrent process may have replaced, or a request refused.
     if schedules is not None and ("cron" in spec or (known is not None and known.repeats)):
         schedules.follow(name)
+
+
+def _options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    options = given.get("options")
+    return options if isinstance(options, dict) else {}
+
+
+def _spec_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    return spec_of(str(given.get("name")), str(given.get("queue") or "default"), _options_of(given))
+
+
+def _spec_in(known: Row[Any]) -> dict[str, Any]:
+    return known.spec if isinstance(known.spec, dict) else {}
+
+
+def _check(name: str, spec: Mapping[str, Any], known: Row[Any] | None, key: Key | None) -> None:
+    """Raise the reason for which an actor is refused before anything is written."""
+    _check_lengths(spec)
+    _check_queue(spec, key)
+    if known is not None:
+        _check_is_actor(name, spec["actor"], known.endpoint_type, _spec_in(known), key)
 
 
 def _check_lengths(spec: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.catalog.endpoints import versions
-from app.catalog.endpoints.actor_endpoints import register
+from app.catalog.endpoints.actor_endpoints import closed_actors, register
 from app.kernel import db
 from app.kernel.access.key_ring import Key
 from app.kernel.db import Database
@@ -61,6 +61,17 @@ def test_key_registers_the_actors_of_its_queues_only(database: Database) -> None
     assert "the queue 'default'" in found.refused["plain"]
     with pytest.raises(EndpointNotFoundError):
         versions.get(database, "pay")
+
+
+def test_closed_actors_of_a_key_are_the_actors_that_a_registration_refuses_for_their_queue(database: Database) -> None:
+    shop, open_ = Key("id", "shop", frozenset({"actors:work:mails"})), {"queue": "mails"}
+    register(database, [{"name": "pay", **open_}, {"name": "stay", **open_}])
+    actors = [{"name": name, **open_} for name in ("pay", "stay", "new", "x" * 300)] + [{"name": "other"}]
+    found = register(database, actors, key=shop)
+    assert found.closed == closed_actors(database, actors, shop) == {"other"}
+    register(database, [{"name": "pay", "queue": "money"}])
+    assert closed_actors(database, actors, shop) == register(database, actors, key=shop).closed == {"other", "pay"}
+    assert versions.get(database, "pay").spec["queue"] == "money"
 
 
 def test_key_takes_no_actor_of_a_closed_queue_into_its_own(database: Database) -> None:

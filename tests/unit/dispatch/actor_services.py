@@ -27,6 +27,7 @@ class Registrations:
         self.records = list[ActorProcess]()
         self.failures = 0  # of the next records
         self.refused = dict[str, str]()
+        self.closed_actors = set[str]()
 
     def register(self, actors: Sequence[Mapping[str, Any]], key: Key | None = None) -> RegisteredActors:
         self.has_overtaken |= self.is_running
@@ -35,7 +36,12 @@ class Registrations:
         assert self.may_end.wait(30)
         self.is_running = False
         names = [each["name"] for each in actors]
-        return RegisteredActors({name: name for name in names if name not in self.refused}, self.refused)
+        refused = self.refused | dict.fromkeys(self.closed_actors, "closed")
+        endpoints = {name: name for name in names if name not in refused}
+        return RegisteredActors(endpoints, refused, {*self.closed_actors})
+
+    def closed(self, _actors: Sequence[Mapping[str, Any]], _key: Key) -> set[str]:
+        return {*self.closed_actors}
 
     def record(self, process: ActorProcess) -> None:
         if self.failures:
@@ -55,7 +61,9 @@ def path_of(service: ActorService) -> Path:
 
 
 def service_of(sockets: Path, registrations: Registrations, wake: Call = lambda: None) -> ActorService:
-    return ActorService(sockets, "w", ActorProcesses(), registrations.register, registrations.record, wake)
+    return ActorService(
+        sockets, "w", ActorProcesses(), registrations.register, registrations.closed, registrations.record, wake
+    )
 
 
 def opening(service: ActorService) -> Opening:

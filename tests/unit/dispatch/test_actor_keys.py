@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,17 +22,15 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.actor import ActorDispatcher
 from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
-from actors.dispatch.actor_link.server import ActorServer, ActorService
-from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from actors.dispatch.actor_link.server import ActorServer
 from app.dev.process.ports import free_port
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnauthorizedError, UnavailableError
 from app.queue.executions.execution_model import NotSentError
-from brokers.sharing.actor_places import ActorProcesses
 from tests.acceptance.tls import certify
 from tests.contract.dispatch.dispatching import identity
 from tests.contract.dispatch.dispatching import run as dispatch
-from tests.unit.dispatch.actor_services import opening, quick_registrations, service_of
+from tests.unit.dispatch.actor_services import Registrations, opening, quick_registrations, service_of
 from tests.waiting import eventually
 
 HELLO = encode(FrameKind.HELLO, protocol=1, session="s", actors=[])
@@ -82,12 +80,12 @@ def place(tmp_path: Path) -> Place:
 
 
 @asynccontextmanager
-async def listening(place: Place, sockets: Path, keys: Keys, **bounds: Any) -> AsyncIterator[ActorServer]:
+async def listening(
+    place: Place, sockets: Path, keys: Keys, registrations: Registrations | None = None, **bounds: Any
+) -> AsyncIterator[ActorServer]:
     listener = TlsListener("127.0.0.1", place.port, certificate(place.pem, place.pem), keys.verify, **bounds)
-    service = ActorService(
-        sockets, "w", ActorProcesses(), lambda *_: RegisteredActors({}), lambda _: None, lambda: None, tls=listener
-    )
-    server = ActorServer(service)
+    service = service_of(sockets, registrations or quick_registrations())
+    server = ActorServer(replace(service, tls=listener))
     await server.open()
     try:
         yield server
@@ -237,6 +235,44 @@ def test_revoked_key_ends_its_connections(place: Place, sockets: Path) -> None:
             assert is_closed(connection)
 
     run(place, sockets, client, keys, recheck_seconds=0.01)
+
+
+def test_actor_that_leaves_the_queues_of_a_key_is_refused_at_the_recheck(place: Place, sockets: Path) -> None:
+    """And offered again once it is back, or the key has more scopes; each time with one registration."""
+    keys, registrations = Keys({"a": "actors:work:own"}), quick_registrations()
+    hello = encode(FrameKind.HELLO, protocol=1, session="s", actors=[{"name": "mail"}, {"name": "pay"}])
+
+    def client(connection: TlsSocket) -> None:
+        with closing(connection):
+            connection.sendall(hello)
+            frames = welcomes(connection)
+            assert next(frames) == {"mail", "pay"}
+            registrations.closed_actors = {"pay"}
+            assert next(frames) == {"mail"}
+            registrations.closed_actors = set()
+            assert next(frames) == {"mail", "pay"}
+            keys.valid["a"] = "actors:work"
+            assert next(frames) == {"mail", "pay"}
+            seen = keys.checks
+            eventually(lambda: keys.checks > seen + 2)
+            connection.sendall(encode(FrameKind.HELLO, protocol=1, session="s", actors=[{"name": "mail"}]))
+            assert next(frames) == {"mail"}
+
+    async def main() -> None:
+        async with listening(place, sockets, keys, registrations, recheck_seconds=0.01):
+            await asyncio.to_thread(lambda: client(place.connect()))
+
+    run_on_uvloop(main())
+
+
+def welcomes(connection: TlsSocket) -> Iterator[set[str]]:
+    """Yield the endpoints of each WELCOME."""
+    connection.settimeout(20)
+    reader = FrameReader()
+    while data := connection.recv(65_536):
+        for frame in reader.feed(data):
+            assert frame["kind"] == FrameKind.WELCOME
+            yield {*frame["endpoints"]}
 
 
 def test_session_of_another_key_cannot_be_taken_over(place: Place, sockets: Path) -> None:

@@ -7,6 +7,7 @@ import pwd
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,9 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.peer import AllowedPeers, Peer
 from actors.dispatch.actor_link.process_session import Session
-from actors.dispatch.actor_link.server import ActorServer, ActorService
-from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from actors.dispatch.actor_link.server import ActorServer
 from app.kernel.config import SettingError, Settings
-from brokers.sharing.actor_places import ActorProcesses
+from tests.unit.dispatch.actor_services import quick_registrations, service_of
 
 OTHER = 65_534
 
@@ -58,13 +58,9 @@ def answer_to(connection: socket.socket) -> Mapping[str, Any]:
     return frame
 
 
-def registered(_actors: Any, _key: object) -> RegisteredActors:
-    return RegisteredActors({})
-
-
 def answer_of_a_server(folder: Path, allowed: AllowedPeers, uid: int) -> Mapping[str, Any]:
     async def main() -> Mapping[str, Any]:
-        service = ActorService(folder, "w", ActorProcesses(), registered, lambda _: None, lambda: None, allowed)
+        service = replace(service_of(folder, quick_registrations()), allowed=allowed)
         server = ActorServer(service)
         await server.open()
         connection = connected_as(uid, folder / "w.sock")
@@ -103,11 +99,7 @@ def test_directory_is_closed_to_others_unless_others_are_allowed(folder: Path) -
 
 
 async def opened(path: Path, allowed: AllowedPeers) -> None:
-    server = ActorServer(
-        ActorService(
-            path, "w", ActorProcesses(), lambda *_: RegisteredActors({}), lambda _: None, lambda: None, allowed
-        )
-    )
+    server = ActorServer(replace(service_of(path, quick_registrations()), allowed=allowed))
     await server.open()
     assert (path / "w.sock").stat().st_mode & 0o777 == (0o666 if allowed.are_others else 0o600)
     await server.close()
@@ -133,7 +125,7 @@ def test_setting_names_users_and_groups() -> None:
 
 def test_session_of_another_user_cannot_be_taken_over(folder: Path) -> None:
     async def main() -> None:
-        server = ActorServer(ActorService(folder, "w", ActorProcesses(), registered, lambda _: None, lambda: None))
+        server = ActorServer(service_of(folder, quick_registrations()))
         await server.open()
         server.sessions["s"] = Session("s", {}, Peer(1, 4_000_000, 1))
         answer = await asyncio.to_thread(answer_to, connected_as(os.getuid(), folder / "w.sock"))

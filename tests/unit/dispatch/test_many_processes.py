@@ -63,7 +63,7 @@ def test_thousand_processes_connect_at_once_and_each_gets_its_message(sockets: P
     def register(_actors: object, _key: object) -> RegisteredActors:
         return RegisteredActors({"mail": "mail"})
 
-    service = ActorService(sockets, "w", ActorProcesses(), register, lambda _: None, lambda: None)
+    service = ActorService(sockets, "w", ActorProcesses(), register, lambda *_: set(), lambda _: None, lambda: None)
 
     async def main(dispatcher: ActorDispatcher) -> list[int]:
         path = sockets / "w.sock"
