@@ -128,8 +128,7 @@ class Deliveries:
         if prepared.endpoint_type is EndpointType.ACTOR:
             if claim.attempt == 1:
                 return NO_HISTORY
-            lost, last_error = actor_past(self._database, claim.execution_id)
-            return History(lost=lost, last_error=last_error)
+            return History(**actor_past(self._database, claim.execution_id)._asdict())
         if prepared.endpoint_type is EndpointType.NOTIFICATION:
             # A manual retry uses the current configs, and so perhaps other channels.
             is_manual = claim.max_attempts - claim.attempt + 1 >= prepared.policy.max_attempts

@@ -44,6 +44,9 @@ class Dated:
     def pass_soft_limit(self, limit_ms: int) -> None:
         self.attempt.pass_soft_limit(limit_ms)
 
+    def note_start(self) -> None:
+        self.attempt.note_start()
+
     def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         self.attempt.conclude_with(then, on_written)
 

@@ -17,9 +17,9 @@ from app.kernel.gathered_log import log_line
 from app.kernel.log import LineKind
 from app.kernel.metrics.series import LATENESS
 from app.queue.claiming.release import MIN_DEFERRAL_MS, Release, defer_ms
+from app.queue.executions.attempt_notes import AttemptNote
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim, FollowingJob, LogLine, NotSentError
-from app.queue.executions.soft_limit import SoftLimitPassed
 from app.queue.executions.verdict import Verdict
 from brokers.attempt_line import fields_of
 from brokers.finalizer import Finalizer
@@ -133,7 +133,11 @@ class Attempt:
 
     def pass_soft_limit(self, limit_ms: int) -> None:
         """Record that its delivery exceeds its soft limit."""
-        self._finalizer.submit(SoftLimitPassed.now(self.claim.key, limit_ms))
+        self._finalizer.submit(AttemptNote.of_soft_limit(self.claim.key, limit_ms))
+
+    def note_start(self) -> None:
+        """Record that the actor of an attempt begins, after an attempt that was lost with its worker."""
+        self._finalizer.submit(AttemptNote.of_start(self.claim.key))
 
     def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         """Create jobs in the transaction of its completion, and call a function after the commit."""

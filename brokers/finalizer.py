@@ -18,9 +18,9 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
 from app.queue.claiming.release import Release
+from app.queue.executions.attempt_notes import AttemptNote
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import ClaimKey
-from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
 from brokers.outcomes import Outcomes
 from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten, beyond_bytes
@@ -46,7 +46,7 @@ class Finalizer(BackgroundThread):
         self._releases = Unwritten[Release](retry_seconds)
         self._by_kind: dict[type, tuple[Unwritten[Any], _Write]] = {
             # First, because nothing is noted of an attempt that has ended.
-            SoftLimitPassed: (Unwritten[SoftLimitPassed](retry_seconds), outcomes.note),
+            AttemptNote: (Unwritten[AttemptNote](retry_seconds), outcomes.note),
             Release: (self._releases, outcomes.release),
             Completion: (self.completions, outcomes.complete),
         }
@@ -54,7 +54,7 @@ class Finalizer(BackgroundThread):
         self._failures = 0  # in a row, of any kind
         self._abandoned = False
 
-    def submit(self, item: Completion | Release | SoftLimitPassed) -> None:
+    def submit(self, item: Completion | Release | AttemptNote) -> None:
         """Take an item to write; a soft limit is written before the completion of its attempt."""
         with self._changed:
             unwritten = self._by_kind[type(item)][0]
@@ -169,7 +169,7 @@ class Finalizer(BackgroundThread):
                 return
             if not batch.is_refused:
                 log.error("the outcome of %s could not be written: %s", _named(batch), explained(error))
-            if isinstance(item, SoftLimitPassed):
+            if isinstance(item, AttemptNote):
                 return  # nothing waits for it
             # The reclaim of stuck executions will find the row; nothing else depends on it.
             batch.is_refused, batch.failures = True, TRIES_WHOLE

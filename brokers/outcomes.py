@@ -16,8 +16,9 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release, release
+from app.queue.ending.execution_events import ChangeReason
+from app.queue.executions.attempt_notes import AttemptNote, note
 from app.queue.executions.completion import Completion, complete, still_held, subscribed, written
-from app.queue.executions.soft_limit import SoftLimitPassed, note
 from app.queue.executions.stale_results import note_stale
 from brokers.attempt_line import ids_of
 from brokers.inbox import Inboxes
@@ -101,10 +102,10 @@ class Outcomes:
         self._worker_id = worker_id
         self._values = values
 
-    def note(self, batch: Batch[SoftLimitPassed]) -> None:
-        """Record passed soft limits."""
+    def note(self, batch: Batch[AttemptNote]) -> None:
+        """Record events of running attempts."""
         noted = note(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self._values.add(series.SOFT_LIMITS, amount=noted)
+        self._values.add(series.SOFT_LIMITS, amount=noted[ChangeReason.SOFT_LIMIT])
 
     def release(self, batch: Batch[Release]) -> None:
         """Release unsent claims."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from app.queue.claiming.release import Release
+from app.queue.executions.attempt_notes import AttemptNote
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import ClaimKey
-from app.queue.executions.soft_limit import SoftLimitPassed
 
-T = TypeVar("T", Completion, Release, SoftLimitPassed)
+T = TypeVar("T", Completion, Release, AttemptNote)
 
 MAX_PER_BATCH = 500
 FITTING = 16  # items that never exceed MAX_BYTES together: 24 KiB of a body, each byte as a \\u0000

@@ -88,6 +88,8 @@ class ActorDispatcher(Dispatcher):
         if soft_ms is not None:
             soft = soft_ms / 1000, partial(identity.permission.pass_soft_limit, soft_ms)
         hand.watch(spec["timeout_ms"] / 1000, soft)
+        if identity.history.has_lost_worker:
+            hand.on_start = identity.permission.note_start
         try:
             frame = await hand.outcome
         except TimeoutError:

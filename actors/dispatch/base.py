@@ -30,7 +30,9 @@ class History:
     channels: Sequence[Mapping[str, Any]] = ()
     """Result of the previous attempt by channel, if known."""
     lost: int = 0
-    """Number of earlier attempts of an actor that lost their process or worker."""
+    """Number of earlier attempts whose actor had begun, and which lost their process or worker."""
+    has_lost_worker: bool = False
+    """Whether an earlier attempt was lost with its worker; its actor may have begun."""
     last_error: Mapping[str, Any] = field(default_factory=dict)
     """Error with which an actor asked for this attempt."""
 
@@ -63,6 +65,9 @@ class Permission(Protocol):
             limit_ms: Soft limit in milliseconds.
         """
 
+    def note_start(self) -> None:
+        """Record that the actor begins, after an attempt that was lost with its worker."""
+
     def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
         """Create jobs in the transaction that completes the attempt.
 
@@ -82,6 +87,9 @@ class Unconditional:
         pass
 
     def pass_soft_limit(self, limit_ms: int) -> None:
+        pass
+
+    def note_start(self) -> None:
         pass
 
     def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:

@@ -48,6 +48,7 @@ class Hand:
         self.is_dropped = False  # asked back
         self.unstarted_seconds = 0.0  # its longest wait for a thread
         self.is_started = False
+        self.on_start: Call | None = None
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
         self._timeout_s = 0.0
@@ -74,6 +75,8 @@ class Hand:
         if self.is_started:
             return
         self.is_started = True
+        if self.on_start is not None:
+            self.on_start()
         if self._timers:
             self.unwatch()
             self._timers.append(self._loop.call_later(self._timeout_s, self._time_out))

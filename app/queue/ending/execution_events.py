@@ -42,6 +42,7 @@ class ChangeReason(StrEnum):
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
     ABORT_REQUESTED = "ABORT_REQUESTED"  # cancellation requested, and its running attempt is aborted
     SOFT_LIMIT = "SOFT_LIMIT"  # its attempt exceeds `soft_timeout_ms`
+    ACTOR_STARTED = "ACTOR_STARTED"  # its attempt has begun the actor, after an attempt that was lost with its worker
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     RESCHEDULED = "RESCHEDULED"  # due at another instant

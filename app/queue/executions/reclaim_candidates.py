@@ -12,7 +12,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.catalog.specs import TRANSPORTS
 from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
-from app.queue.executions.actor_losses import losses
+from app.queue.executions.actor_losses import has_begun, losses
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.handover import HAS_WORKFLOW
 from app.queue.executions.settlement import MAY_SETTLE
@@ -53,6 +53,7 @@ _CANDIDATES = f"""
              WHERE a.execution_id = e.execution_id
                AND a.error->>'type' IN ('WORKER_LOST', 'STUCK', 'PROCESS_LOST')) AS lost_before,
            CASE WHEN e.endpoint_type IN ({_BOUNDED}) THEN {losses("e.execution_id")} END AS losses,
+           e.endpoint_type IN ({_BOUNDED}) AND {has_begun("e.execution_id", "e.attempt_count")} AS has_begun,
            e.endpoint_type, v.spec->'max_lost' AS max_lost,
            (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
       FROM executions AS e
@@ -114,9 +115,7 @@ def reason_of(stuck_ms: int | None) -> LossReason:
 def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
     age_ms = row.age / timedelta(milliseconds=1)
     tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss=not row.lost_before)
-    is_last = row.endpoint_type in _MAX_LOST and row.losses + 1 >= (
-        row.max_lost if isinstance(row.max_lost, int) else _MAX_LOST[row.endpoint_type]
-    )
+    is_last = row.endpoint_type in _MAX_LOST and _is_last_loss(row, reason)
     error = DeliveryError(reason.name, reason.value, permanent=is_last, may_have_been_delivered=True)
     try:
         verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
@@ -125,6 +124,13 @@ def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
         verdict = _verdict(error, tried, RetryPolicy())
     place = CandidatePosition(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
     return Candidate(tried, verdict, place, row.job_to_settle)
+
+
+def _is_last_loss(row: Row[Any], reason: LossReason) -> bool:
+    """Return whether a loss is the last that `max_lost` allows; see `actor_losses` for the losses that count."""
+    max_lost = row.max_lost if isinstance(row.max_lost, int) else _MAX_LOST[row.endpoint_type]
+    counts = reason is LossReason.STUCK or row.has_begun or max_lost == 1
+    return bool(row.losses + counts >= max_lost)
 
 
 def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict:

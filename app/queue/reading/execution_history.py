@@ -47,7 +47,14 @@ FACTS = statement(
 _S = ExecutionStatus
 _RECLAIMED = frozenset({"WORKER_LOST", "STUCK"})
 # Events during an attempt.
-_WITHIN = frozenset({ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED, ChangeReason.SOFT_LIMIT})
+_WITHIN = frozenset(
+    {
+        ChangeReason.CANCEL_REQUESTED,
+        ChangeReason.ABORT_REQUESTED,
+        ChangeReason.SOFT_LIMIT,
+        ChangeReason.ACTOR_STARTED,
+    }
+)
 # Events that change the planned time of an execution that has not begun.
 _MOVES = frozenset({ChangeReason.RUN_BY_HAND, ChangeReason.RESCHEDULED})
 

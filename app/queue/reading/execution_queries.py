@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sized
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, Text, and_, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
@@ -13,7 +13,7 @@ from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
-from app.queue.executions.actor_losses import losses, since_manual_retry
+from app.queue.executions.actor_losses import has_lost_worker, losses, since_manual_retry
 from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput
 from app.queue.reading.attempt_rows import all_attempts
 from app.queue.reading.execution_filter import ENDED_ATTEMPT
@@ -46,12 +46,13 @@ CHANNELS = statement(
 ACTOR_PAST = statement(
     "executions.actor_past",
     """
-    SELECT {losses} AS lost,
+    SELECT {losses} AS lost, {has_lost_worker} AS has_lost_worker,
            (SELECT a.error FROM attempts AS a
              WHERE a.execution_id = :execution_id AND a.error->'options' IS NOT NULL AND {since_manual_retry}
              ORDER BY a.attempt_number DESC LIMIT 1) AS last_error
     """,
     losses=losses(":execution_id"),
+    has_lost_worker=has_lost_worker(":execution_id"),
     since_manual_retry=since_manual_retry(":execution_id"),
 )
 
@@ -94,10 +95,18 @@ def channels_of(database: Database, execution_id: str, attempt: int) -> list[dic
     return (rows[0].channels or []) if rows else []
 
 
-def actor_past(database: Database, execution_id: str) -> tuple[int, dict[str, Any]]:
-    """Return the losses of an actor, and the error that asked for this attempt; a manual retry begins anew."""
+class ActorPast(NamedTuple):
+    """Losses of an actor, whether one may be of its worker only, and the error that asked for the next attempt."""
+
+    lost: int
+    has_lost_worker: bool
+    last_error: dict[str, Any]
+
+
+def actor_past(database: Database, execution_id: str) -> ActorPast:
+    """Read the earlier attempts of an actor since the latest manual retry."""
     (row,) = database.fetch(ACTOR_PAST, {"execution_id": execution_id})
-    return row.lost, row.last_error or {}
+    return ActorPast(row.lost, row.has_lost_worker, row.last_error or {})
 
 
 def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:

@@ -10,8 +10,8 @@ from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
 from app.dev.receiver import Receiver
 from app.kernel.db import Database
+from app.queue.executions.attempt_notes import AttemptNote, note
 from app.queue.executions.execution_model import Claim
-from app.queue.executions.soft_limit import SoftLimitPassed, note
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
@@ -57,8 +57,8 @@ def test_attempt_within_its_soft_limit_records_nothing(
     assert (recorded(database), warnings(database)) == ([], [])
 
 
-def soft_limit_passed(claim: Claim) -> SoftLimitPassed:
-    return SoftLimitPassed.now(claim.key, 5)
+def soft_limit_passed(claim: Claim) -> AttemptNote:
+    return AttemptNote.of_soft_limit(claim.key, 5)
 
 
 def test_exceeded_soft_limit_is_written_before_the_result(database: Database, run: Run) -> None:
@@ -82,6 +82,6 @@ def test_soft_limit_is_recorded_once_and_never_for_a_completed_attempt(database:
         soft_limit_passed(unfinished),
         soft_limit_passed(unfinished)._replace(key=unfinished.key._replace(attempt=2)),
     ]
-    assert [note(database, WORKER, late) for _ in range(2)] == [1, 1]
+    assert [note(database, WORKER, late) for _ in range(2)] == [{"SOFT_LIMIT": 1}] * 2
     assert recorded(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
-    assert note(database, "wrk_other", [soft_limit_passed(unfinished)]) == 0
+    assert note(database, "wrk_other", [soft_limit_passed(unfinished)]) == {}

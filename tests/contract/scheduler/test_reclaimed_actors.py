@@ -8,6 +8,8 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions import reclaim, reclaim_candidates
+from app.queue.executions.attempt_notes import AttemptNote, note
+from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading.execution_queries import actor_past
 from schema.states import EndpointType
@@ -17,6 +19,7 @@ from tests.contract.scheduler.conftest import chores
 from tests.contract.scheduler.reclaiming import DEATHS
 from tests.contract.scheduler.reclaiming import claimed as claimed_by_http
 
+CLAIM = text("SELECT attempt_count, started_at FROM executions WHERE execution_id = :id")
 STUCK_MS, GRACE_MS = 300_000, 60_000
 
 
@@ -58,12 +61,51 @@ def test_actor_is_stuck_after_its_own_time_limit(
     assert reclaim.reclaim(database, found, stuck_ms=STUCK_MS).retrying == is_stuck
 
 
+def begin(database: Database, execution_id: str) -> None:
+    """Note that the running attempt has begun its actor, as an attempt does after a loss of its worker."""
+    key = ClaimKey(execution_id, *next(iter(database.fetch(CLAIM, {"id": execution_id}))))
+    assert note(database, "wrk_1", [AttemptNote.of_start(key)]) == {"ACTOR_STARTED": 1}
+
+
+def lose_worker(database: Database, number: int) -> dict[str, int]:
+    """End the running attempt by the death of its worker, and claim the execution again by another; return counts."""
+    database.fetch(text(DEATHS["worker row is missing"]))
+    counts = chores(database).reclaim_from_dead_workers()
+    worker_lease.register(database, worker_id="wrk_1", host="h", pid=2, queues=["actor"], capacity=9, lease_ms=60_000)
+    assert len(take(database, "wrk_1", queue="actor").claims) == counts["retrying"], number
+    return counts
+
+
+def test_message_in_advance_loses_no_attempt_with_its_worker(database: Database) -> None:
+    """No thread of a process had begun it."""
+    execution_id = claimed(database, {"actor": "mail"})
+    for number in range(1, 6):
+        assert lose_worker(database, number)["retrying"] == 1
+        past = actor_past(database, execution_id)
+        assert (past.lost, past.has_lost_worker) == (0, True)
+
+
+def test_actor_that_begins_and_loses_its_worker_fails_after_max_lost(database: Database) -> None:
+    """The first of its losses is not known to have begun, so it does not count."""
+    execution_id = claimed(database, {"actor": "mail"})
+    assert lose_worker(database, 1)["retrying"] == 1
+    for number in (2, 3):
+        begin(database, execution_id)
+        assert lose_worker(database, number)["retrying"] == 1
+        assert actor_past(database, execution_id).lost == number - 1
+    begin(database, execution_id)
+    assert lose_worker(database, 4)["failed"] == 1
+
+
 @pytest.mark.parametrize(("spec", "lost"), [({"actor": "mail"}, 3), ({"actor": "mail", "max_lost": 1}, 1)])
 def test_execution_fails_once_max_lost_attempts_had_no_outcome(
     database: Database, spec: dict[str, Any], lost: int
 ) -> None:
+    """With a bound of 1 an actor may not run twice, so a loss counts that may have begun."""
     execution_id = claimed(database, spec)
     lose(database, execution_id, range(1, lost))
+    if lost > 1:
+        begin(database, execution_id)
     database.fetch(text(DEATHS["worker row is missing"]))
     counts = chores(database).reclaim_from_dead_workers()
     assert (counts["retrying"], counts["failed"]) == (0, 1)
@@ -74,13 +116,14 @@ def test_execution_fails_once_max_lost_attempts_had_no_outcome(
 def test_losses_and_options_of_the_attempts_before_a_manual_retry_do_not_count(database: Database) -> None:
     execution_id = claimed(database, {"actor": "mail"})
     lose(database, execution_id, range(1, 3))
+    begin(database, execution_id)
     database.fetch(text(DEATHS["worker row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["failed"] == 1
-    assert actor_past(database, execution_id) == (3, {"type": "PROCESS_LOST", "options": {"n": 1}})
+    assert actor_past(database, execution_id) == (3, True, {"type": "PROCESS_LOST", "options": {"n": 1}})
     retry_execution(database, execution_id, actor=None)
-    assert actor_past(database, execution_id) == (0, {})
+    assert actor_past(database, execution_id) == (0, False, {})
     worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["actor"], capacity=9, lease_ms=60_000)
     assert take(database, "wrk_2", queue="actor").claims
     database.fetch(text(DEATHS["worker row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 1
-    assert actor_past(database, execution_id) == (1, {})
+    assert actor_past(database, execution_id) == (0, True, {})

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions import reclaim, reclaim_candidates
+from app.queue.executions.attempt_notes import AttemptNote, note
 from app.queue.executions.promotion import promote
-from app.queue.executions.soft_limit import SoftLimitPassed, note
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.execution_history import history_of
 from tests import rows
@@ -55,7 +55,7 @@ def test_history_of_six_attempts_is_complete(api: Api, database: Database, execu
     end(database, claim(database), Verdict.fail(ERROR))
     api.post(f"{path}/retry")
     fifth = claim(database)
-    note(database, WORKER, [SoftLimitPassed.now(fifth.key, 5)])
+    note(database, WORKER, [AttemptNote.of_soft_limit(fifth.key, 5)])
     api.post(f"{path}/cancel?if_running=abort")
     end(database, fifth, Verdict.abort())
     api.post(f"{path}/retry")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from actors.dispatch.actor import ActorDispatcher
 from actors.dispatch.actor_link import hand, pace, process_connection, process_session
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.server import ActorService
+from actors.dispatch.base import History, Unconditional
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import identity, run
 from tests.unit.dispatch.actor_services import opening, path_of, quick_registrations, service_of
@@ -165,6 +167,36 @@ def test_process_that_stops_gives_all_messages_back_without_a_rest(
 
     run(opening(service), main)
     assert "it rests" not in caplog.text
+
+
+class Noting(Unconditional):
+    """Permission that counts the starts that are to be recorded."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+
+    def note_start(self) -> None:
+        self.starts += 1
+
+
+@pytest.mark.parametrize("has_lost_worker", [True, False])
+def test_start_is_recorded_after_a_loss_of_the_worker_only(sockets: Path, has_lost_worker: bool) -> None:
+    service, noting = service_of(sockets, quick_registrations()), Noting()
+    about = replace(identity(), permission=noting, history=History(has_lost_worker=has_lost_worker))
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            sending = asyncio.ensure_future(dispatcher.send(SPEC, about))
+            message = await process.next(FrameKind.MESSAGE)
+            assert noting.starts == 0
+            process.tell(FrameKind.STARTED, message)
+            process.tell(FrameKind.STARTED, message)
+            process.tell(FrameKind.DONE, message, result=1)
+            assert await sending == {"body": 1}
+        assert noting.starts == has_lost_worker
+
+    run(opening(service), main)
 
 
 def test_message_that_comes_back_after_its_start_is_lost(sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
