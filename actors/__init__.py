@@ -5,7 +5,6 @@ Dramatiq boots the worker.
 """
 
 import os
-import resource
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -15,8 +14,8 @@ import dramatiq
 
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
-from actors.dispatch.connector import ADDRESSES_AT_ONCE
 from actors.loop import DeliveryLoop
+from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
@@ -35,7 +34,6 @@ from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.inbox import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle
-from brokers.sharing.quota import max_claims
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
@@ -43,12 +41,6 @@ from schema.states import EndpointType
 
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.server import ActorService
-
-# Descriptors besides deliveries and pool: other database connections, the source of wake-ups, Kafka's brokers, idle
-# connections, name lookups, the loop's own, pipes to Dramatiq's parent, certificates.
-RESERVE = 128
-ACTOR_PROCESSES = 1_000  # connected processes of users for which files may be open
-DEFAULT_POOL_SIZE = 10
 
 
 def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[ExecutionsBroker, Deliveries]:
@@ -145,28 +137,6 @@ def _worker_settings(settings: Settings, database: db.Database) -> WorkerSetting
         left_out=frozenset() if settings.actors_listen else frozenset({EndpointType.ACTOR.queue}),
         look_ahead_ms=round(settings.look_ahead_seconds * 1000),
     )
-
-
-def ensure_open_files(settings: Settings) -> None:
-    """Raise the soft limit of open files to the needs of the deliveries; raises SettingError if that is impossible.
-
-    A process without descriptors would fail deliveries and spend their attempts. A delivery needs one descriptor, and a
-    few more while it connects to a name with several addresses that do not answer.
-    """
-    deliveries = max_claims(settings.worker_max_concurrent)
-    needed = deliveries + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
-    wanted = needed + (ADDRESSES_AT_ONCE - 1) * deliveries
-    if settings.actors_listen:
-        wanted += ACTOR_PROCESSES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        raise SettingError(
-            f"TE_WORKER_MAX_CONCURRENT={settings.worker_max_concurrent} needs {needed} open files, and the hard limit "
-            f"of this process (RLIMIT_NOFILE, ulimit -Hn) is {hard}"
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 try:

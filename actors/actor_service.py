@@ -6,6 +6,7 @@ from pathlib import Path
 from actors.dispatch.actor_link.key_gate import TlsListener, certificate
 from actors.dispatch.actor_link.peer import AllowedPeers
 from actors.dispatch.actor_link.server import ActorService
+from actors.open_files import max_actor_processes
 from app.catalog.endpoints.actor_endpoints import closed_actors, register
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
 from app.kernel.access.key_ring import Key, KeyRing
@@ -31,6 +32,7 @@ def actor_service(settings: Settings, process: WorkerProcess) -> ActorService:
         record=partial(actor_processes.write, process.database, process.worker_id),
         wake=partial(process.inboxes.wake, EndpointType.ACTOR.queue),
         allowed=AllowedPeers.of(settings.actors_allow),
+        max_connections=max_actor_processes(settings),
         tls=_tls_listener(settings, process.database),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 PROTOCOL = 1
-MAX_FRAME_BYTES = 64 * 1024 * 1024  # a worker refuses a longer frame
+MAX_FRAME_BYTES = 8 * 1024 * 1024  # a worker refuses a longer frame
 _LENGTH = struct.Struct("!I")
 MessageKey = tuple[str, int]
 """Execution and attempt."""
@@ -25,7 +25,10 @@ def encode_outcome(kind: str, key: MessageKey, **fields: Any) -> bytes:
     frame = encode(kind, **named(key), **fields)
     if len(frame) <= MAX_FRAME_BYTES:
         return frame
-    message = f"the outcome has {len(frame)} bytes; at most {MAX_FRAME_BYTES} can be sent"
+    message = (
+        f"the result and the messages that follow have {len(frame)} bytes; at most {MAX_FRAME_BYTES} can be sent: "
+        "use a results backend of your own, or send the messages in the body of the actor"
+    )
     return encode("FAILED", **named(key), error={"type": "RESULT_TOO_LARGE", "message": message})
 
 

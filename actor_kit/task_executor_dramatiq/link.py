@@ -243,6 +243,7 @@ class Links:
                 self._pause_seconds = REFUSED_PAUSE_SECONDS
                 log.error("%s; trying again in %d s", reason, REFUSED_PAUSE_SECONDS)
                 self._welcome.refuse(reason)
+                self._workers.choose_again()
                 raise OSError(reason)
             case "DROP" | "ABORT" as kind:
                 self._stop(kind, self._held.get(key_of(frame)))

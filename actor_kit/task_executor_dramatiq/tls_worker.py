@@ -125,6 +125,9 @@ class TlsWorker:
         self.avoided = None
         return connection
 
+    def choose_again(self) -> None:
+        """Do nothing: the address is the only one."""
+
     def avoid(self) -> None:
         """Note that the worker stops, and so no longer listens; another one may have the address."""
         self.avoided = self.at

@@ -39,6 +39,10 @@ class WorkerSockets:
             f"TE_ACTORS_LISTEN={self.address}, or give the broker the directory of its sockets, worker='unix:/…'"
         )
 
+    def choose_again(self) -> None:
+        """Choose among all workers at the next connection: the latest one has refused this process."""
+        self.at = None
+
     def avoid(self) -> None:
         """Leave out the latest worker, which stops, at the next connection."""
         self.avoided = self.at

@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+import tests.worker_environment  # noqa: F401 - first
+from actors import open_files
+from app.kernel.config import Settings
 from tests.waiting import HUNG_SECONDS
 
 SETTINGS = {"TE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nowhere", "TE_WORKER_MAX_CONCURRENT": "200"}
@@ -54,6 +57,18 @@ def test_soft_limit_of_open_files_is_raised_as_far_as_needed() -> None:
 def test_processes_with_actors_have_descriptors_of_their_own() -> None:
     done = run(WITH_LIMITS.format(soft=100, hard=4000), TE_ACTORS_LISTEN="/tmp/actors")
     assert done.stdout == "(2138, 4000)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "tls", "most"),
+    [(2138, {}, 1750), (2138, {"TE_ACTORS_TLS_ADDR": "h:1"}, 875), (300, {}, 1), (-1, {}, 10_000), (10**6, {}, 10_000)],
+)
+def test_processes_with_actors_leave_the_files_that_deliveries_need(
+    monkeypatch: pytest.MonkeyPatch, files: int, tls: dict[str, str], most: int
+) -> None:
+    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: (files, files))
+    settings = Settings.from_env(SETTINGS | {"TE_ACTORS_LISTEN": "/tmp/actors"} | tls)
+    assert open_files.max_actor_processes(settings) == most
 
 
 def test_hard_limit_that_just_suffices_is_used_fully() -> None:

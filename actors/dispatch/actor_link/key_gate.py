@@ -113,7 +113,7 @@ class KeyGate(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._port.left(self)
-        connection = ProcessConnection(self._server, Peer(None, None, None, key))
+        connection = ProcessConnection(self._server, self._port.bound, Peer(None, None, None, key))
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
         connection.data_received(self._buffer)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from actors.dispatch.actor_link.connection_bound import ConnectionBound
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import HandKey
 from actors.dispatch.actor_link.peer import Peer, peer_of
@@ -23,9 +24,10 @@ _OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameK
 class ProcessConnection(asyncio.Protocol):
     """One connection of a process."""
 
-    def __init__(self, server: "ActorServer", peer: Peer | None = None) -> None:
-        """Take the peer of a verified key; the peer of a Unix socket has credentials."""
+    def __init__(self, server: "ActorServer", bound: ConnectionBound, peer: Peer | None = None) -> None:
+        """Take the bound of its listener, and the peer of a verified key; a peer at a Unix socket has credentials."""
         self._server = server
+        self._bound = bound
         self._peer = peer
         self._reader = FrameReader()
         self._session: Session | None = None
@@ -42,6 +44,10 @@ class ProcessConnection(asyncio.Protocol):
                 f"user {peer.uid} with group {peer.gid} may not run actors: start the process as the user of the "
                 "worker, or add its user or %group to TE_ACTORS_ALLOW of the worker"
             )
+        elif (reason := self._bound.take()) is not None:
+            self._may_run = False
+            log.warning("refusing process %s of user %s: %s", peer.pid, peer.uid, reason)
+            self._refuse(reason)
 
     def data_received(self, data: bytes) -> None:
         if not self._may_run:
@@ -73,6 +79,8 @@ class ProcessConnection(asyncio.Protocol):
             session.mark_full(is_full)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        if self._may_run:
+            self._bound.leave()
         session = self._session
         if session is not None and session.transport is self._transport:
             self._server.lost(session)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from actors.dispatch.actor_link.connection_bound import ConnectionBound
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
 from actors.dispatch.actor_link.key_gate import TlsListener
@@ -18,6 +19,7 @@ from actors.dispatch.actor_link.process_records import ProcessRecords
 from actors.dispatch.actor_link.process_session import REST_SECONDS, Session
 from actors.dispatch.actor_link.socket_files import SUFFIX, make_directory, remove_left_sockets
 from actors.dispatch.actor_link.tls_port import TlsPort
+from actors.open_files import MAX_ACTOR_PROCESSES
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
@@ -52,6 +54,8 @@ class ActorService:
     allowed: AllowedPeers = NO_OTHERS
     tls: TlsListener | None = None
     """For processes on other machines; None: the worker listens on the Unix socket only."""
+    max_connections: int = MAX_ACTOR_PROCESSES
+    """At each listener."""
 
 
 class ActorServer:
@@ -90,8 +94,9 @@ class ActorServer:
         is_shared = self.service.allowed.are_others
         make_directory(self.service.directory, is_shared=is_shared)
         remove_left_sockets(self.service.directory)
+        bound = ConnectionBound(self.service.max_connections)
         self._server = await asyncio.get_running_loop().create_unix_server(
-            lambda: ProcessConnection(self), path=str(self._path), backlog=MAX_UNACCEPTED
+            lambda: ProcessConnection(self, bound), path=str(self._path), backlog=MAX_UNACCEPTED
         )
         self._path.chmod(0o666 if is_shared else 0o600)
 

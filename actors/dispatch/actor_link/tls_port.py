@@ -6,6 +6,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from actors.dispatch.actor_link.connection_bound import ConnectionBound
 from actors.dispatch.actor_link.key_gate import KeyGate, TlsListener
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class TlsPort:
     def __init__(self, server: "ActorServer", tls: TlsListener) -> None:
         self._server = server
         self._tls = tls
+        self.bound = ConnectionBound(server.service.max_connections)
         self._without_key = set[KeyGate]()
         self._accepting: list[asyncio.Task[None]] = []
         self._logs_at = 0.0

@@ -47,6 +47,15 @@ def test_both_sides_write_the_same_frames() -> None:
     assert list(kit_frames.FrameReader().feed(ours + theirs)) == [*FrameReader().feed(ours + theirs)]
 
 
+def test_largest_outcome_that_is_stored_fits_into_a_frame() -> None:
+    assert 4096 + MAX_RESULT_BYTES + MAX_FOLLOWING_BYTES < MAX_FRAME_BYTES
+
+
+def test_refusal_of_a_long_frame_says_what_to_change() -> None:
+    with pytest.raises(FrameError, match="store a large result elsewhere"):
+        list(FrameReader().feed((MAX_FRAME_BYTES + 1).to_bytes(4, "big")))
+
+
 @pytest.mark.parametrize(
     "data",
     [

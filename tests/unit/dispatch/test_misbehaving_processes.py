@@ -247,6 +247,22 @@ def test_process_has_no_more_threads_queues_and_actors_than_a_process_can_have(
     run(opening(service), main)
 
 
+def test_process_beyond_the_bound_is_refused_until_another_leaves(sockets: Path) -> None:
+    service = replace(service_of(sockets, quick_registrations()), max_connections=1)
+
+    async def main(_: ActorDispatcher) -> None:
+        async with process_at(service, "first") as first:
+            await first.next(FrameKind.WELCOME)
+            async with process_at(service, "second") as second:
+                reason = (await second.next(FrameKind.REFUSED))["reason"]
+            assert "raise its limit of open files" in reason
+        await asyncio.to_thread(eventually, lambda: not service.processes.serving("mail"))
+        async with process_at(service, "second") as second:
+            await second.next(FrameKind.WELCOME)
+
+    run(opening(service), main)
+
+
 def test_process_that_does_not_read_gets_no_further_message_until_it_does(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
