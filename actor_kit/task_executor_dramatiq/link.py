@@ -5,7 +5,6 @@ import os
 import queue
 import threading
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +20,8 @@ from task_executor_dramatiq.frames import (
     named,
 )
 from task_executor_dramatiq.in_hand import MessageInHand
+from task_executor_dramatiq.outcomes import Outcomes
+from task_executor_dramatiq.refusals import refusal_line
 from task_executor_dramatiq.tls_worker import SCHEME, TlsWorker
 from task_executor_dramatiq.welcome import Welcome
 from task_executor_dramatiq.worker_connection import WorkerConnection
@@ -32,8 +33,8 @@ WELCOME_SECONDS = 30.0
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
 REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key or the worker
 CLOSE_SECONDS = 2.0
-MAX_UNSENT = 10_000
-SHOWN_REFUSALS = 3
+REPORT_SECONDS = 10.0  # for the worker to store the last outcomes
+LEAVE_SECONDS = 10.0  # for a stopping worker to close a connection that has all outcomes
 Inbox = queue.SimpleQueue[MessageInHand]
 
 
@@ -59,8 +60,8 @@ class Links:
         self._inboxes: dict[str, Inbox] = {}
         self._rooms: dict[str, int] = {}
         self._held: dict[MessageKey, MessageInHand] = {}
-        self._unsent = deque[bytes](maxlen=MAX_UNSENT)
         self._lock = threading.RLock()  # of the connection for writing, and of all above
+        self._outcomes = Outcomes(self._lock)
         self._welcome = Welcome()
         self._closed = threading.Event()
         self._is_stopping = False
@@ -118,8 +119,10 @@ class Links:
         frame = encode_outcome(kind, message.key, **fields)
         with self._lock:
             self._held.pop(message.key, None)
-            if not self._write(frame):
-                self._unsent.append(frame)
+            if self._write(frame):
+                self._outcomes.sent(message.key)
+            else:
+                self._outcomes.unsent.append(frame)
             self._leave_draining()
 
     def give_back(self, message: MessageInHand) -> None:
@@ -139,8 +142,8 @@ class Links:
     def close(self) -> None:
         """Give all messages back and close the connection.
 
-        A worker that hangs delays it by three times CLOSE_SECONDS at most: for a write of another thread, for one of
-        this thread, and for the end of the connection by the worker.
+        A worker that hangs delays it by REPORT_SECONDS and three times CLOSE_SECONDS at most: for a write of another
+        thread, for one of this thread, and for the end of the connection by the worker.
         """
         self._closed.set()
         if not self._lock.acquire(timeout=CLOSE_SECONDS):
@@ -148,10 +151,13 @@ class Links:
                 connection.interrupt()  # ends the write of the thread that has the lock
             self._lock.acquire()
         if self._connection is not None:
-            self._connection.limit_time(CLOSE_SECONDS)
+            self._connection.limit_writes(CLOSE_SECONDS)
         self._lock.release()
         for message in [*self._held.values()]:
             self.give_back(message)
+        # A close loses outcomes that are under way by TCP.
+        if self._thread is not threading.current_thread() and (left := self._outcomes.wait(REPORT_SECONDS)):
+            log.warning("the worker has not answered %d outcomes: their messages may run again", left)
         with self._lock:
             thread = self._thread if self._connection is not None else None
             if self._connection is not None:
@@ -166,8 +172,10 @@ class Links:
 
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
-        if self._workers.avoided is not None and not self._held and self._connection is not None:
-            self._connection.end_sending()
+        connection = self._connection
+        if connection is not None and self._workers.avoided is not None and not self._held and not connection.is_ending:
+            connection.end_sending()
+            connection.interrupt_later(LEAVE_SECONDS)  # a worker that hangs may not keep this process
 
     def _run(self) -> None:
         """Read frames, and connect again, until closed; the pauses grow until a worker answers."""
@@ -202,6 +210,7 @@ class Links:
                 self._connection.close()
                 self._connection = None
             self._welcome.expect_again()
+            self._outcomes.forget()
             for message in [*self._held.values()]:
                 if message.drop():
                     del self._held[message.key]
@@ -216,8 +225,8 @@ class Links:
             self._write(encode("ROOM", queue=name, places=places))
         if self._is_stopping:
             self._write(encode("DRAIN"))
-        while self._unsent and self._write(self._unsent[0]):
-            self._unsent.popleft()
+        while (unsent := self._outcomes.unsent) and self._write(unsent[0]):
+            unsent.popleft()
 
     def _hello(self) -> bytes:
         return encode_hello(self.session_id, self.threads, self.prefetch, self._actors())
@@ -233,9 +242,8 @@ class Links:
             case "WELCOME":
                 self.endpoints = dict(frame["endpoints"])
                 self.refused = dict(frame["refused"])
-                if refused := [f"{actor}: {reason}" for actor, reason in self.refused.items()]:
-                    shown = "; ".join(refused[:SHOWN_REFUSALS])
-                    log.error("%d actors of this process cannot run: %s", len(refused), shown)
+                if self.refused:
+                    log.error("%s", refusal_line(self.refused))
                 self._pause_seconds = MIN_PAUSE_SECONDS
                 self._welcome.arrive()
             case "REFUSED":
@@ -247,10 +255,13 @@ class Links:
                 raise OSError(reason)
             case "DROP" | "ABORT" as kind:
                 self._stop(kind, self._held.get(key_of(frame)))
-            case "WRITTEN" if not frame["is_written"]:
-                log.warning(
-                    "the outcome of execution %s, attempt %s, came too late and changes nothing", *key_of(frame)
-                )
+            case "WRITTEN":
+                with self._lock:
+                    self._outcomes.answered(key_of(frame))
+                if not frame["is_written"]:
+                    log.warning(
+                        "the outcome of execution %s, attempt %s, came too late and changes nothing", *key_of(frame)
+                    )
             case "DRAIN":
                 log.info("the worker at %s stops", self._workers.at)
                 with self._lock:

@@ -58,9 +58,9 @@ class TlsSocket:
             self._tls.write(data)
             self._flush()
 
-    def settimeout(self, seconds: float) -> None:
-        """Bound each later read and write."""
-        self._plain.settimeout(seconds)
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        """Set an option of the socket."""
+        self._plain.setsockopt(level, option, value)
 
     def shutdown(self, how: int) -> None:
         """End the read of another thread."""

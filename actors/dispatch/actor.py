@@ -113,9 +113,10 @@ class ActorDispatcher(Dispatcher):
         kind = frame["kind"]
         if kind == FrameKind.BACK:
             raise NotSentError("its process gave it back", is_noted=False)
-        identity.permission.conclude_with(
-            following_jobs(frame, hand.session.may_start), partial(self._reports.add, hand)
-        )
+        report = partial(self._reports.add, hand)
+        identity.permission.conclude_with((), report)  # also if the jobs are refused
+        if frame.get("then"):
+            identity.permission.conclude_with(following_jobs(frame, hand.session.may_start), report)
         match kind:
             case FrameKind.AGAIN:
                 raise again_error(frame)

@@ -13,6 +13,7 @@ from task_executor_dramatiq import messages
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.actor_link.frames import MAX_FRAME_BYTES, FrameError, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.outcome import (
+    MAX_FOLLOWING_BYTES,
     MAX_RESULT_BYTES,
     MAX_TRACEBACK_CHARACTERS,
     again_error,

@@ -14,11 +14,12 @@ import pytest
 from dramatiq import Message, Worker
 from dramatiq.errors import BrokerConnectionError
 from dramatiq.middleware import Callbacks, Middleware, Pipelines, Retries
-from task_executor_dramatiq import TaskExecutorBroker, frames, link
+from task_executor_dramatiq import TaskExecutorBroker, frames, link, worker_connection
 from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.messages import Job
+from task_executor_dramatiq.refusals import refusal_line
 from task_executor_dramatiq.sending import UnknownActorError
 
 from tests.waiting import eventually
@@ -118,6 +119,36 @@ def test_process_that_ends_reads_until_the_worker_closes(listening: tuple[Path, 
     assert not links.is_open
 
 
+def test_process_that_ends_waits_until_its_last_outcome_is_stored(listening: tuple[Path, socket.socket]) -> None:
+    """By TCP a close could lose the outcome, which may be under way for longer than a close waits."""
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 1)
+    with ThreadPoolExecutor(2) as pool:
+        opened = pool.submit(links.open)
+        connection, _ = server.accept()
+        connection.settimeout(PATIENCE_SECONDS)
+        message = encode("MESSAGE", actor="mail", queue="mails", input={}, **KEY)
+        connection.sendall(encode("WELCOME", endpoints={}, refused={}) + message)
+        opened.result(PATIENCE_SECONDS)
+        last = inbox.get(timeout=PATIENCE_SECONDS)
+        last.start()
+        last.conclude(is_failed=False)
+        closed = pool.submit(links.close)
+        reader, kinds = FrameReader(), list[str]()
+        with connection:
+            while "DONE" not in kinds:
+                kinds += [frame["kind"] for frame in reader.feed(connection.recv(65_536))]
+            connection.setblocking(False)
+            with pytest.raises(BlockingIOError):  # the process has not ended its side
+                connection.recv(1)
+            connection.setblocking(True)
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(encode("WRITTEN", is_written=True, **KEY))
+            assert connection.recv(1) == b""
+        closed.result(PATIENCE_SECONDS)
+
+
 def test_process_connects_again_only_after_growing_pauses(
     listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,12 +234,63 @@ def is_locked(lock: Any) -> bool:
     return False
 
 
+def test_process_leaves_a_stopping_worker_that_hangs(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "LEAVE_SECONDS", 0.05)
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 1)
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        hanging, _ = server.accept()
+        with hanging:
+            message = encode("MESSAGE", actor="mail", queue="mails", input={}, **KEY)
+            hanging.sendall(encode("WELCOME", endpoints={}, refused={}) + message + encode("DRAIN"))
+            opened.result(PATIENCE_SECONDS)
+            last = inbox.get(timeout=PATIENCE_SECONDS)
+            last.start()
+            eventually(lambda: links._workers.avoided is not None)  # noqa: SLF001 - nothing else shows that it was read
+            last.conclude(is_failed=False)  # by another thread than the one that waits for the worker
+            server.accept()[0].close()
+    links.close()
+
+
+def test_outcome_that_a_hanging_worker_does_not_read_goes_by_the_next_connection(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_connection, "WRITE_SECONDS", 0.05)
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 1)
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        hanging, _ = server.accept()
+        with hanging:
+            message = encode("MESSAGE", actor="mail", queue="mails", input={}, **KEY)
+            hanging.sendall(encode("WELCOME", endpoints={}, refused={}) + message)
+            opened.result(PATIENCE_SECONDS)
+            last = inbox.get(timeout=PATIENCE_SECONDS)
+            last.start()
+            last.results.append("x" * 4_000_000)
+            last.conclude(is_failed=False)
+            connection, _ = server.accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            reader, kinds = FrameReader(), list[str]()
+            while "DONE" not in kinds:
+                kinds += [frame["kind"] for frame in reader.feed(connection.recv(65_536))]
+            connection.sendall(encode("WRITTEN", is_written=True, **KEY))
+    links.close()
+
+
 @pytest.mark.parametrize("hang", ["at the end", "of an outcome", "of a message that goes back"])
 def test_process_closes_although_its_worker_hangs(
     listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch, hang: str
 ) -> None:
     """A worker that reads nothing; with a full buffer, a write of another thread or of this one hangs, too."""
     monkeypatch.setattr(link, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(link, "REPORT_SECONDS", 0.05)
     path, server = listening
     links = Links(f"unix:{path}", list)
     inbox = links.set_room("mails", 2)
@@ -255,6 +337,7 @@ def test_outcome_that_is_too_large_to_send_fails_its_message(
     message.start()
     message.results.append("x" * 1_000)
     message.conclude(is_failed=False)
+    connection.sendall(encode("WRITTEN", is_written=True, **KEY))
     links.close()
     with connection:
         sent = b"".join(iter(lambda: connection.recv(65_536), b""))
@@ -329,6 +412,7 @@ def outcome_of(broker: TaskExecutorBroker, server: socket.socket, input_: dict[s
                     if frame["kind"] == "ROOM" and frame["places"]:
                         connection.sendall(encode("MESSAGE", actor="mail", queue="default", input=input_, **KEY))
                     elif frame["kind"] in {"DONE", "AGAIN", "FAILED"}:
+                        connection.sendall(encode("WRITTEN", is_written=True, **KEY))
                         worker.stop()
                         return frame
     raise AssertionError("no outcome came")
@@ -357,6 +441,8 @@ def test_process_that_stops_asks_for_no_further_message_while_an_actor_runs(
                     stopped = pool.submit(worker.stop)
                 if "DRAIN" in seen:
                     may_end.set()
+                if "DONE" in arrived:
+                    connection.sendall(encode("WRITTEN", is_written=True, **KEY))
         assert stopped is not None
         stopped.result(PATIENCE_SECONDS)
     assert [kind for kind in seen if kind != "ROOM"] == ["HELLO", "STARTED", "DRAIN", "DONE"]
@@ -416,8 +502,17 @@ def test_refused_actors_are_logged_in_one_line_and_registered_no_second_time(
             sent = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert [frame["kind"] for frame in FrameReader().feed(sent)] == ["HELLO", "ROOM"]
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-        "2 actors of this process cannot run: audit: closed; next: closed"
+        refusal_line(dict.fromkeys(broker.actors, "closed"))
     ]
+
+
+def test_line_about_refused_actors_says_which_why_and_what_to_do() -> None:
+    next_step = "Remove the reason and restart the process; GET /actors shows each refusal"
+    start, here = "the worker refuses", "of this process, and sends no message of"
+    assert refusal_line({"mail": "It is taken."}) == f"{start} 1 actor {here} it here: mail: It is taken. {next_step}"
+    shown = "a: closed; b: closed; c: closed; and 2 more"
+    many = refusal_line(dict.fromkeys("abcde", "closed"))
+    assert many == f"{start} 5 actors {here} them here: {shown}. {next_step}"
 
 
 def test_all_messages_of_an_end_go_with_its_outcome(
