@@ -8,10 +8,11 @@ from typing import Any
 from flask import request
 from marshmallow import Schema, ValidationError
 
-from app.console.http.forms import query
+from app.console.http.forms import query, refuse
 from app.console.http.list_pages import AFTER, UNTIL
 from app.console.http.page_rendering import here, now
 from app.kernel.formats import duration_ms, marshmallow_faults, rfc3339
+from app.kernel.suggestions import remedy
 
 SINCE = "since"
 CHOSEN = ("execution_id", "letter_id")
@@ -47,6 +48,12 @@ def read_filter(schema: Schema, names: Collection[str], period: tuple[str, str],
     if after is None:
         return AddressFilter(given, {}, {SINCE: "Must be a duration, such as 2h or 7d."})
     return AddressFilter(given, values | {period[0]: after})
+
+
+def refuse_unknown(*known: str) -> None:
+    """Refuse a field of the address that nothing reads: a misspelt filter would widen a bulk job."""
+    for name in sorted(request.args.keys() - {*known, SINCE, IS_CHOICE}):
+        refuse(name, f"Unknown field.{remedy(name, known)}")
 
 
 def pinned_address(since: str, period: tuple[str, str]) -> str:

@@ -27,13 +27,14 @@ from app.features.dead_letters.letter_list import letters_of
 from app.kernel import ids
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ExecutionNotFoundError
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
-from app.queue.reading.execution_history import history_of
+from app.queue.reading.execution_history import ExecutionHistory, history_of
 from app.queue.reading.log_lines import logs_of
 from app.queue.reading.rendered_request import NextRequest, request_of
 from app.queue.reading.waiting_reasons import Explanation
@@ -108,16 +109,12 @@ def attempts(execution_id: str) -> Values:
 def ends(execution_id: str) -> Values:
     """Read its dead letters, and whether it has ended."""
     execution = _execution(execution_id)
-    return {
-        "letters": _letters(execution),
-        "is_open": execution.completed_at is None,
-        "is_retrying": execution.status is ExecutionStatus.RETRYING,
-    }
+    return {"letters": _letters(execution), "is_open": execution.completed_at is None}
 
 
 @page.region("history", live="executions", reads="GET /executions/<execution_id>/history")
 def history(execution_id: str) -> Values:
-    found = history_of(services().database, execution_id, look_ahead=_look_ahead())
+    found = _history(execution_id)
     return {"steps": found.steps, "is_truncated": found.is_truncated}
 
 
@@ -167,15 +164,23 @@ def _request(execution_id: str) -> NextRequest:
 
 
 def _letters(execution: ExecutionWithInput) -> Sequence[DeadLetter]:
-    """Return the letters of an execution, when it is queued again those of an earlier end.
-
-    A wait for a retry takes the most statements already, and seldom follows an end.
-    """
-    if execution.completed_at is None and (
-        execution.attempt_count == 0 or execution.status is ExecutionStatus.RETRYING
-    ):
+    """Return the letters of an execution, when it is queued again those of an earlier end."""
+    if execution.completed_at is None and execution.attempt_count == 0:
+        return []
+    # A wait for a retry takes the most statements already; the page reads its history anyway.
+    if execution.status is ExecutionStatus.RETRYING and not _was_retried_by_hand(execution.execution_id):
         return []
     return once_a_request("letters", letters_of, services().database, execution.execution_id)
+
+
+def _was_retried_by_hand(execution_id: str) -> bool:
+    found = _history(execution_id)
+    return found.is_truncated or any(step.reason == ChangeReason.RETRIED_BY_HAND for step in found.steps)
+
+
+def _history(execution_id: str) -> ExecutionHistory:
+    read = partial(history_of, look_ahead=_look_ahead())
+    return once_a_request("history", read, services().database, execution_id)
 
 
 def _raw(execution: ExecutionWithInput, *, is_open: bool) -> Values:

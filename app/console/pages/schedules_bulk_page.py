@@ -13,6 +13,7 @@ from app.features.bulk_jobs.api import preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
 from app.features.bulk_jobs.store import FILTERS_OF_SCHEDULES, OF_SCHEDULES
 from app.kernel.formats import compact_json
+from app.kernel.suggestions import remedy
 from app.web.services import services
 
 page = ConsolePage(
@@ -47,7 +48,7 @@ def _given() -> dict[str, str]:
     given: dict[str, str] = {}
     for name in sorted(request.args.keys() - {"action", "rate"}):
         if name not in FILTERS_OF_SCHEDULES:
-            refuse(name, f"Must be one of {', '.join(sorted(FILTERS_OF_SCHEDULES))}.")
+            refuse(name, f"Unknown field.{remedy(name, FILTERS_OF_SCHEDULES)}")
         given[name] = query().text(name, longest=MAX_WANTED)
         if not given[name]:
             refuse(name, "Must have a value.")

@@ -44,7 +44,10 @@ def curl_of_delivery(spec: Mapping[str, Any], idempotency_key: str) -> str:
 
 
 def curl_of(method: str, url: str, body: Any) -> str:
-    """Write a request with a JSON body; the key is a variable of the shell."""
+    """Write a request with a JSON body, empty if a shell would not take it; the key is a variable of the shell."""
+    data = compact_json(body)
+    if len(data.encode(errors="replace")) > MAX_ARGUMENT:
+        return ""
     parts = ["curl", "-sS", *(() if method == "POST" else ("-X", method)), shlex.quote(url)]
     headers = f"{_KEY} -H 'Content-Type: {_JSON}'"
-    return f"{' '.join(parts)} \\\n  {headers} \\\n  {_DATA} {shlex.quote(compact_json(body))}"
+    return f"{' '.join(parts)} \\\n  {headers} \\\n  {_DATA} {shlex.quote(data)}"

@@ -76,7 +76,10 @@ def test_dead_letters_of_an_earlier_end_are_named_while_it_runs_again(app: Flask
     ends = operator.get(f"{path}?region=ends")
     assert f'<a href="/console/dead-letters/{story.letter}">retried</a>' in ends
     assert "it has not ended" not in ends
-    assert "not looked up" in operator.get(f"{EXECUTIONS}/{story.retrying}?region=ends")
+    retrying = "UPDATE executions SET status = 'RETRYING', run_at = now() + INTERVAL '1 hour' WHERE execution_id = :id"
+    database.fetch(text(retrying), {"id": path.rpartition("/")[2]})
+    assert f'<a href="/console/dead-letters/{story.letter}">retried</a>' in operator.get(f"{path}?region=ends")
+    assert "it has not ended" in operator.get(f"{EXECUTIONS}/{story.retrying}?region=ends")
 
 
 def test_wait_says_since_when_it_lasts_and_forecasts_its_end(reader: Visitor, database: Database) -> None:

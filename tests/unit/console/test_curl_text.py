@@ -58,3 +58,8 @@ def test_header_without_a_value_is_sent() -> None:
 def test_body_that_a_shell_does_not_take_is_no_command() -> None:
     assert curl_of_delivery(spec_of("é" * (MAX_ARGUMENT // 2), type_="text/plain"), KEY)
     assert curl_of_delivery(spec_of("é" * (MAX_ARGUMENT // 2 + 1), type_="text/plain"), KEY) == ""
+
+
+def test_request_that_is_too_long_for_a_shell_is_not_shown() -> None:
+    assert curl_of("POST", "http://te/jobs", {"input": "x" * (MAX_ARGUMENT - 12)}) != ""
+    assert curl_of("POST", "http://te/jobs", {"input": "x" * MAX_ARGUMENT}) == ""

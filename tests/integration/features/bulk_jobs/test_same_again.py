@@ -67,6 +67,13 @@ def test_pause_refuses_a_filter_that_it_would_leave_out(operator: Visitor, addre
     assert field in operator.get(f"/console/schedules/bulk?action=pause&{address}", 400)
 
 
+@pytest.mark.parametrize("page", ["executions/bulk", "dead-letters/archive", "dead-letters/redrive", "schedules/bulk"])
+def test_misspelt_filter_of_a_bulk_job_is_refused_with_the_name_that_was_meant(operator: Visitor, page: str) -> None:
+    answer = unescape(operator.get(f"/console/{page}?enpoint=mail", 400))
+    assert "enpoint" in answer
+    assert "Did you mean 'endpoint'?" in answer
+
+
 @pytest.mark.parametrize(
     "moved",
     [
