@@ -58,7 +58,7 @@ class _Schedule:
 
 @dataclass(frozen=True, slots=True)
 class _Jobs:
-    """Jobs of the schedules of one actor: digests of their schedules by the id of each live or paused job, and keys."""
+    """Jobs of one actor: the digest of the schedule by the id of each live or paused job, and all keys."""
 
     live: dict[str, str]
     keys: frozenset[str]
@@ -79,8 +79,8 @@ class ActorSchedules:
     def follow(self, endpoint: str) -> None:
         """Let the live or paused jobs of an actor agree with its stored spec; raises InvalidCronError, ConflictError.
 
-        The jobs are read after the spec: of two processes that register different schedules, the one that reads last
-        finds the spec that stays, and all jobs.
+        The jobs are read after the spec, and both again after each change. If two processes register different
+        schedules at once, the process with the later read corrects the jobs.
         """
         for _ in range(TRIES):
             wanted, jobs = _Schedule.of(versions.get(self._database, endpoint).spec), self._find(endpoint)
