@@ -32,7 +32,7 @@ NO_COUNTS = {
     "app/queue/jobs/job_update.py: {other} jobs",
     "app/web/jobs/request_schemas.py: {owners} jobs",
     "app/web/jobs/request_schemas.py: {trigger} jobs",
-    "actors/__init__.py: {needed} open files",
+    "actors/open_files.py: {needed} open files",
     "actors/dispatch/notification.py: {len(results)} channels",
     "brokers/finalizer.py: {len(batch.items)} results",
     "brokers/queue_scan.py: %d queues have executions",
