@@ -65,6 +65,16 @@ def breaker_changes(database: Database, since: datetime) -> tuple[BreakerChange,
     )
 
 
+def has_opened(database: Database, endpoint: str) -> bool:
+    """Return whether a breaker of an endpoint has ever opened."""
+    query = (
+        select(breaker_events.c.event_id)
+        .join(breaker_endpoints, breaker_endpoints.c.target == breaker_events.c.target)
+        .where(breaker_endpoints.c.endpoint == endpoint)
+    )
+    return bool(database.fetch(query.limit(1)))
+
+
 def breakers(database: Database, endpoints: list[str]) -> dict[str, str]:
     """Map the target of each breaker that only one endpoint uses to that endpoint, for the given endpoints."""
     query = (

@@ -95,7 +95,7 @@ _HTTP = {
     "broken": _Endpoint(
         "/broken",
         jobs=({},) * 12,
-        fields=_MANY_RETRIES | {"breaker": {"failure_ratio": 0.5, "min_results": 5, "window": "10s", "open_for": "2s"}},
+        fields=_MANY_RETRIES | {"breaker": {"failure_ratio": 0.5, "min_results": 5, "window": "60s", "open_for": "2s"}},
     ),
 }
 # Its queue is paused and resumed.
@@ -110,7 +110,7 @@ class VerifyEndpoints:
     def __init__(self, run: str) -> None:
         self.topic = self._prefix = f"verify-{run}"
         self.stream = f"verify:{run}"
-        self.slow, self.hanging, self.held = (self._http(word) for word in ("slow", "hanging", "held"))
+        self.slow, self.hanging, self.held, self.broken = map(self._http, ("slow", "hanging", "held", "broken"))
         self.steady = [self._http("ok"), f"{self._prefix}-kafka", f"{self._prefix}-redis"]
         """One endpoint per transport, for repeating jobs."""
         self.of_nodes = [*self.steady, *(self._http(word) for word in ("slow", "flaky", "lost"))]

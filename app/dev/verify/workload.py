@@ -5,10 +5,12 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.dev.receiver import Receiver
+from app.dev.verify import stored
 from app.dev.verify.ending.redriving import Redriving
 from app.dev.verify.load_client import ANSWER_SECONDS, LoadClient
 from app.dev.verify.queue_pauses import QueuePauses
@@ -18,6 +20,7 @@ from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.verify_options import Options
 from app.dev.verify.workflows.workflow_load import WorkflowLoad
 from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
 from app.kernel.function_types import AnyFunction, Stopping
 from schema.states import Trigger
 
@@ -26,6 +29,7 @@ _DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
 _MIN_DELAY, _MAX_DELAY = 0.3, 6.0
 _WAVE_SECONDS = 8.0
 _BROKEN_SHARE = 0.4  # of the duration
+_BROKEN_SECONDS = 60.0  # after it, at most: a busy machine delivers late
 
 
 class Workload:
@@ -49,6 +53,7 @@ class Workload:
         self._client = client
         self._endpoints = endpoints
         self._receiver = receiver
+        self._database = database
         self._repeating = RepeatingJobs(client, endpoints, database, seed=options.seed, has_storm=options.pause_storm)
         self.redriving = Redriving(client, endpoints, database)
         self.transactions = Transactions(database_url, client, endpoints, database, seed=options.seed)
@@ -145,6 +150,11 @@ class Workload:
             self._client.create_all(self._endpoints.wave(number))
 
     def _heal(self) -> None:
-        """Repair the broken receiver during the run, or at its early end."""
-        self._sleep_until(self._options.duration * _BROKEN_SHARE)
+        """Repair the broken receiver during the run, once its breaker has opened, or at the early end."""
+        elapsed = self._options.duration * _BROKEN_SHARE
+        while self._sleep_until(elapsed) and elapsed < self._options.duration + _BROKEN_SECONDS:
+            with suppress(UnavailableError):
+                if stored.has_opened(self._database, self._endpoints.broken):
+                    break
+            elapsed = time.monotonic() - self.started_at + 1.0
         self._receiver.release(self._endpoints.broken_path)
