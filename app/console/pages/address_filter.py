@@ -50,10 +50,14 @@ def read_filter(schema: Schema, names: Collection[str], period: tuple[str, str],
     return AddressFilter(given, values | {period[0]: after})
 
 
-def refuse_unknown(*known: str) -> None:
-    """Refuse a field of the address that nothing reads: a misspelt filter would widen a bulk job."""
-    for name in sorted(request.args.keys() - {*known, SINCE, IS_CHOICE}):
+def refuse_misspelt(filters: Collection[str], *others: str) -> None:
+    """Refuse a field of the address that nothing reads, and an empty filter: both would widen a bulk job."""
+    known = (*filters, SINCE, *others)
+    for name in sorted(request.args.keys() - {*known, IS_CHOICE}):
         refuse(name, f"Unknown field.{remedy(name, known)}")
+    for name in (*filters, SINCE):
+        if name in request.args and not _text(name):
+            refuse(name, "Must have a value.")
 
 
 def pinned_address(since: str, period: tuple[str, str]) -> str:

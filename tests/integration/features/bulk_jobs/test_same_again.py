@@ -74,6 +74,11 @@ def test_misspelt_filter_of_a_bulk_job_is_refused_with_the_name_that_was_meant(o
     assert "Did you mean 'endpoint'?" in answer
 
 
+@pytest.mark.parametrize("page", ["executions/bulk", "dead-letters/archive", "dead-letters/redrive", "schedules/bulk"])
+def test_empty_filter_of_a_bulk_job_is_refused(operator: Visitor, page: str) -> None:
+    assert "Must have a value." in operator.get(f"/console/{page}?endpoint=", 400)
+
+
 @pytest.mark.parametrize(
     "moved",
     [
