@@ -8,7 +8,7 @@ from marshmallow import Schema, fields, validate
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import InvalidCronError
 from app.schedule import preview
-from app.schedule.cron import Schedule
+from app.schedule.cron import MAX_CRON, Schedule
 from app.web.http.request_fields import Body, Instant
 from app.web.openapi.resource import Resource
 
@@ -32,7 +32,7 @@ class RunSchema(Schema):
 
 
 class CronPreviewQuestionSchema(Body):
-    cron = fields.String(required=True, validate=validate.Length(1, 256), metadata={"description": "five fields"})
+    cron = fields.String(required=True, validate=validate.Length(1, MAX_CRON), metadata={"description": "five fields"})
     timezone = fields.String(
         required=True, validate=validate.Length(1, 64), metadata={"description": "an IANA time zone"}
     )

@@ -91,7 +91,8 @@ def life(execution_id: str) -> Values:
         "forecast": forecast_of(why, execution),
         "picture": timeline(execution, tried, local(now())),
         "uncertain": sum(_is_uncertain(each) for each in tried),
-        "letters": _letters(execution),
+        # The region below names earlier letters during retries; it reads the history, which must not hide this region.
+        "letters": [] if execution.status is ExecutionStatus.RETRYING else _letters(execution),
         "may_retry": execution.status in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED},
         "may_cancel": execution.status in CANCELLABLE,
         "is_running": execution.status is ExecutionStatus.RUNNING,

@@ -7,7 +7,7 @@ from app.console.http.forms import Fields
 from app.console.http.page_rendering import now
 from app.kernel.errors import TaskExecutorError
 from app.schedule import preview
-from app.schedule.cron import Schedule
+from app.schedule.cron import MAX_CRON, Schedule
 from app.schedule.interval import parse_every
 
 RUNS = 10
@@ -17,7 +17,7 @@ def preview_of(fields: Fields) -> Values:
     """Return the words and the next runs of the typed rule, or the fault; nothing for an empty rule."""
     found: Values = {"words": "", "next_runs": [], "fault": "", "zone": "", "local_now": None}
     try:
-        cron, every = fields.text("cron"), fields.text("every")
+        cron, every = fields.text("cron", longest=MAX_CRON), fields.text("every")
         if not cron and not every:
             return found
         if not cron:

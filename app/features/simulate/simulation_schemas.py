@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from app.schedule.cron import MAX_CRON
 from app.web.http.request_fields import Body, Delay, Every, Instant, Zone
 from app.web.jobs.labels import labels_field
 from schema.job_bounds import MAX_JOB_NAME, MAX_NAME
@@ -33,7 +34,7 @@ class SimulationQuestionSchema(Body):
     labels = labels_field(example=None)
     cron = fields.String(
         allow_none=True,
-        validate=validate.Length(1, 256),
+        validate=validate.Length(1, MAX_CRON),
         metadata={"description": "a rule of five fields instead of stored jobs", "example": None},
     )
     timezone = Zone(allow_none=True, metadata={"description": "of `cron`", "example": None})

@@ -11,6 +11,7 @@ from app.kernel.audit import SYSTEM, Actor
 from app.kernel.formats import EPOCH, show_duration
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
+from app.schedule.cron import MAX_CRON
 from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.web.http.pagination import PageQuery
@@ -85,7 +86,7 @@ class ChangedJobSchema(Body):
         },
     )
     cron = fields.String(
-        allow_none=True, validate=validate.Length(1, 256), metadata={"description": "for CRON; five fields"}
+        allow_none=True, validate=validate.Length(1, MAX_CRON), metadata={"description": "for CRON; five fields"}
     )
     timezone = fields.String(
         allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}

@@ -56,6 +56,15 @@ def test_faults_are_shown_at_their_fields(api: Api, visitor: Visitor, job_id: st
     assert (answer.status_code, "is not valid as minute" in answer.get_data(as_text=True)) == (422, True)
 
 
+def test_long_rule_of_the_api_has_a_preview(api: Api, visitor: Visitor, job_id: str) -> None:
+    minutes, hours = (",".join(map(str, range(number))) for number in (60, 24))
+    changed = api.put(f"/jobs/{job_id}", {"cron": f"{minutes} {hours} * * *"})
+    assert changed.status_code == 200
+    page = visitor.get(f"/console/jobs/{changed.json['job_id']}/edit")
+    assert "Must have at most" not in page
+    assert "every minute" in page.lower()
+
+
 def test_two_editors_do_not_overwrite_each_other(api: Api, visitor: Visitor, job_id: str) -> None:
     path, do = f"/console/jobs/{job_id}/edit", f"/console/do/put/jobs/{job_id}"
     form = visitor.form(path, do) | {"cron": "0 3 * * *", "timezone": BERLIN, "input": "{}", "do": "save"}
