@@ -53,13 +53,16 @@ class PgProxy(Proxy):
     """
 
     def __init__(self, server_port: int, *, largest: int | None = None) -> None:
-        super().__init__(server_port, passage=lambda client: _PgPassage(client, self))
+        super().__init__(server_port)
         self.largest = largest
         self.longest = 0
         self._lock = threading.Lock()
         self._armed: tuple[str, Fault] | None = None
         self.after_commit: Callable[[], object] | None = None
         self.fired = 0
+
+    def passage(self, client: asyncio.StreamWriter) -> Passage:
+        return _PgPassage(client, self)
 
     def arm(self, words: str, fault: Fault, *, after_commit: Callable[[], object] | None = None) -> None:
         """Break the next statement that contains these words, once.

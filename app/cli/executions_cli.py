@@ -10,7 +10,7 @@ from app.cli import executions_tail
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
 from app.cli.execution_filter_options import execution_filter_options, filter_of
-from app.cli.options import created_options, enum_option, gather, show_list
+from app.cli.options import EnumChoice, created_options, gather, show_list
 from app.cli.shell_completion import OF_EXECUTIONS
 from app.kernel.formats import numbered
 from app.queue.executions import execution_cancellation
@@ -112,7 +112,11 @@ def retry(execution_id: str, as_json: bool) -> None:
 
 @group.command("cancel")
 @click.argument("execution_id", **OF_EXECUTIONS)
-@enum_option("--if-running", IfRunning, "request: no further attempts; abort: also abort the running attempt")
+@click.option(
+    "--if-running",
+    type=EnumChoice(IfRunning),
+    help="request: no further attempts; abort: also abort the running attempt",
+)
 @yes_option
 @json_option
 def cancel(execution_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:

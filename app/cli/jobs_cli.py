@@ -8,7 +8,7 @@ import click
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, progress, show_fields, show_line, show_table
 from app.cli.jobs_send import send
-from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, show_list
+from app.cli.options import LABELS, QUEUE, TEXT, EnumChoice, created_options, gather, show_list
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.kernel.formats import numbered, show_duration
 from app.queue.executions.execution_cancellation import IfRunning
@@ -31,8 +31,8 @@ group.add_command(send)
 
 
 @group.command("list")
-@enum_option("--status", JobStatus, "only jobs in this state")
-@enum_option("--trigger", Trigger, "only jobs with this trigger")
+@click.option("--status", type=EnumChoice(JobStatus), help="only jobs in this state")
+@click.option("--trigger", type=EnumChoice(Trigger), help="only jobs with this trigger")
 @click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only jobs of this endpoint")
 @click.option("--name", type=TEXT, help="only jobs with this name")
 @click.option("--labels", type=LABELS, help="only jobs with all of these labels: team=billing,env=prod")
@@ -71,7 +71,9 @@ def show(job_id: str, as_json: bool) -> None:
 
 @group.command("cancel")
 @click.argument("job_id", **OF_JOBS)
-@enum_option("--if-running", IfRunning, "request: no further attempts; abort: also abort running attempts")
+@click.option(
+    "--if-running", type=EnumChoice(IfRunning), help="request: no further attempts; abort: also abort running attempts"
+)
 @yes_option
 @json_option
 def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:

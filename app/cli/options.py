@@ -1,6 +1,6 @@
 """Options of commands, parsed by the API's fields, and page-wise reading of lists."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +26,17 @@ F = TypeVar("F", bound=AnyFunction)
 MAX_LISTED = 10_000
 AGO = "30m, 2h, 7d ago, or a time with offset"
 _MAX_TEXT = 200
+
+
+class EnumChoice(click.Choice[str]):
+    """EnumChoice of an enumeration, by its value in any case."""
+
+    def __init__(self, members: type[StrEnum]) -> None:
+        super().__init__([each.value for each in members], case_sensitive=False)
+        self._members = members
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> StrEnum:
+        return self._members(super().convert(value, param, ctx))
 
 
 class Value(click.ParamType[Any]):
@@ -86,16 +97,6 @@ def read_json(text: str) -> Any:
         raise click.BadParameter(f"{text[1:]} is not UTF-8") from None
     except InvalidRequestError as error:
         raise click.BadParameter(error.message.replace("The body", "it", 1)) from None
-
-
-def enum_option(name: str, values: type[StrEnum], help_: str) -> Callable[[F], F]:
-    """Declare an option with the values of an enumeration, ignoring case."""
-
-    def read(_context: click.Context, _parameter: click.Parameter, text: str | None) -> StrEnum | None:
-        return None if text is None else values(text)
-
-    choice = click.Choice([each.value for each in values], case_sensitive=False)
-    return click.option(name, type=choice, callback=read, help=help_)
 
 
 limit_option = click.option(

@@ -1,7 +1,6 @@
 """Flask application of the REST API."""
 
 import os
-from collections.abc import Callable
 from functools import cache, partial
 
 import click
@@ -28,7 +27,7 @@ class _NoSessions(SessionInterface):
 class _Route(Rule):
     """Rule that compiles what builds its addresses at the first use, because few of all rules ever build one."""
 
-    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    def _compile_builder(self, append_unknown: bool = True) -> AnyFunction:
         compiled = cache(partial(super()._compile_builder, append_unknown))
         return lambda rule, /, **values: compiled()(rule, **values)
 

@@ -24,7 +24,7 @@ from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
 from app.kernel.formats import numbered
-from app.kernel.function_types import Call
+from app.kernel.function_types import Call, Run
 from app.kernel.processes.actor_processes import ActorProcess
 from brokers.sharing.actor_places import ActorProcesses
 
@@ -78,7 +78,7 @@ class ActorServer:
         if (tls := self.service.tls) is not None:
             await self._open_at(f"{tls.host}:{tls.port}", partial(self._open_port, tls))
 
-    async def _open_at(self, place: str, listen: Callable[[], Awaitable[None]]) -> None:
+    async def _open_at(self, place: str, listen: Run[Awaitable[None]]) -> None:
         rest = RETRY_SECONDS
         while True:
             try:

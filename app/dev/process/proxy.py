@@ -51,9 +51,8 @@ class Passage:
 class Proxy:
     """Port in front of a local server; a context manager for use outside the proxy's own thread."""
 
-    def __init__(self, server_port: int, *, passage: Callable[[asyncio.StreamWriter], Passage] = Passage) -> None:
+    def __init__(self, server_port: int) -> None:
         self._server_port = server_port
-        self._passage = passage
         self._mode = Mode.PASS
         self._loop = asyncio.new_event_loop()
         self._passing = asyncio.Event()
@@ -73,6 +72,10 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def passage(self, client: asyncio.StreamWriter) -> Passage:
+        """Return the passage of a new connection; runs in the thread of the proxy."""
+        return Passage(client)
 
     def url(self, server_url: str) -> str:
         """Return the server's URL with the proxy's address."""
@@ -117,7 +120,7 @@ class Proxy:
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._server_port)
         self._writers.add(server_writer)
-        passage = self._passage(writer)
+        passage = self.passage(writer)
         try:
             # Either side's end is an error here, which cancels the other direction.
             async with asyncio.TaskGroup() as both:

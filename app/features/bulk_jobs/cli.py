@@ -19,7 +19,7 @@ from app.cli.bulk_job_commands import (
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option
 from app.cli.execution_filter_options import execution_filter_options
-from app.cli.options import AGO, TEXT, Duration, InstantOrAge, enum_option
+from app.cli.options import AGO, TEXT, Duration, EnumChoice, InstantOrAge
 from app.features.bulk_jobs.api import begin_in, preview_in, shape
 from app.features.bulk_jobs.schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema
 from app.features.bulk_jobs.store import BULK_OPERATIONS, OF_SCHEDULES, BulkOperation
@@ -54,7 +54,7 @@ _NOUNS = {BulkAction.ARCHIVE: "dead letter", **dict.fromkeys(OF_SCHEDULES, "sche
 @click.option("--failed-after", type=InstantOrAge(), help=f"archive: {AGO}")
 @click.option("--failed-before", type=InstantOrAge(), help=f"archive: {AGO}")
 @click.option("--all", "all_", is_flag=True, help="required if --status is the only filter")
-@enum_option("--if-running", IfRunning, "cancel: request or abort running executions")
+@click.option("--if-running", type=EnumChoice(IfRunning), help="cancel: request or abort running executions")
 @click.option("--run-at", type=INSTANT, help="reschedule: new due time; a time in the past means now")
 @click.option("--later", type=Duration(), help="reschedule: delay after the planned time: 30m, 2h")
 @click.option("--sooner", type=Duration(), help="reschedule: time before the planned time")

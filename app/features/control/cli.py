@@ -25,7 +25,7 @@ from app.cli.console import (
     shown,
     table_of,
 )
-from app.cli.options import Duration, enum_option, gather, show_list
+from app.cli.options import Duration, EnumChoice, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics
@@ -56,7 +56,7 @@ def _workers(database: Database, _start: str) -> Found:
 
 
 @commands.listing("workers")
-@enum_option("--state", WorkerState, "only workers in this state")
+@click.option("--state", type=EnumChoice(WorkerState), help="only workers in this state")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="most rows to print")
 @json_option
 @click.pass_context

@@ -18,7 +18,7 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
-from app.cli.options import AGO, LABELS, TEXT, F, InstantOrAge, Value, enum_option, gather, limit_option, show_list
+from app.cli.options import AGO, LABELS, TEXT, EnumChoice, F, InstantOrAge, Value, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.dead_letters.api import (
     ArchiveSchema,
@@ -58,7 +58,7 @@ def _filter_options(command: F) -> F:
 
 
 @group.command("list")
-@enum_option("--state", LetterState, "open (default) or resolved")
+@click.option("--state", type=EnumChoice(LetterState), help="open (default) or resolved")
 @_filter_options
 @limit_option
 @json_option

@@ -10,7 +10,7 @@ from flask.cli import with_appcontext
 from app.cli import commands
 from app.cli.commands import one_line, ready_database
 from app.cli.console import json_option, plain, print_json, progress, show_fields, show_line, show_table, shown
-from app.cli.options import MAX_LISTED, Duration, Value, enum_option
+from app.cli.options import MAX_LISTED, Duration, EnumChoice, Value
 from app.cli.shell_completion import OF_JOBS
 from app.features.simulate.forecast import MAX_SHOWN, Forecast, Subject, forecast, stored_subject, subject_of
 from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod
@@ -42,9 +42,9 @@ _WIDTH = 50  # of the longest bar
 @click.option("--takes", type=Duration(), default="0s", show_default=True, help="duration of an execution")
 @click.option("--outage-after", type=Duration(), help="start of an outage of all schedulers, after the start")
 @click.option("--outage-for", type=Duration(), default="1h", show_default=True, help="length of the outage")
-@enum_option("--catch-up", CatchUp, "use this rule for all jobs")
+@click.option("--catch-up", type=EnumChoice(CatchUp), help="use this rule for all jobs")
 @click.option("--max-catch-up", type=click.IntRange(1, 1000), help="with --catch-up all")
-@enum_option("--overlap", Overlap, "use this rule for all jobs")
+@click.option("--overlap", type=EnumChoice(Overlap), help="use this rule for all jobs")
 @json_option
 @with_appcontext
 def command(

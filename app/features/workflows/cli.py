@@ -7,7 +7,7 @@ import click
 
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
-from app.cli.options import LABELS, TEXT, created_options, enum_option, gather, show_list
+from app.cli.options import LABELS, TEXT, EnumChoice, created_options, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.workflows import control
 from app.features.workflows.api import node_shape, shape
@@ -37,7 +37,7 @@ OF_WORKFLOWS = offered(_offered_workflows)
 
 
 @group.command("list")
-@enum_option("--status", WorkflowStatus, "only workflows in this state")
+@click.option("--status", type=EnumChoice(WorkflowStatus), help="only workflows in this state")
 @click.option("--name", type=TEXT, help="only workflows with this name")
 @click.option("--labels", type=LABELS, help="only workflows with all of these labels: team=billing,env=prod")
 @created_options
@@ -60,7 +60,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
 
 @group.command("show")
 @click.argument("workflow_id", **OF_WORKFLOWS)
-@enum_option("--state", NodeState, "only nodes in this state")
+@click.option("--state", type=EnumChoice(NodeState), help="only nodes in this state")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="number of nodes")
 @json_option
 def show(workflow_id: str, state: NodeState | None, limit: int, as_json: bool) -> None:
@@ -114,7 +114,9 @@ def graph(workflow_id: str, as_dot: bool, as_json: bool) -> None:
 
 @group.command("cancel")
 @click.argument("workflow_id", **OF_WORKFLOWS)
-@enum_option("--if-running", IfRunning, "request: no further attempts; abort: also abort running attempts")
+@click.option(
+    "--if-running", type=EnumChoice(IfRunning), help="request: no further attempts; abort: also abort running attempts"
+)
 @yes_option
 @json_option
 def cancel(workflow_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:

@@ -1,6 +1,5 @@
 """Fast path of the requests for one-shot jobs: reads plain bodies, which most bodies are, without a schema."""
 
-from collections.abc import Callable
 from typing import Any
 
 from marshmallow import ValidationError
@@ -11,7 +10,6 @@ from schema.states import Trigger
 
 _PLAIN = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "delay", "input", "queue", "priority"})
 _NO_INPUT: dict[str, Any] = {}
-_TIMES: dict[str, Callable[[Any], object]] = {"run_at": read_instant, "delay": read_delay}
 
 
 def read_plain(body: Any) -> dict[str, Any] | None:
@@ -30,11 +28,12 @@ def read_plain(body: Any) -> dict[str, Any] | None:
         and (type(queue) is str and QUEUE_NAME.fullmatch(queue) is not None)
         and (type(priority) is int and 0 <= priority <= MAX_PRIORITY)
     )
-    times = [name for name in _TIMES if name in body]
+    has_instant, has_delay = "run_at" in body, "delay" in body
     try:
-        if are_valid and trigger == Trigger.DELAYED and len(times) == 1:
-            return body | {"trigger": Trigger.DELAYED} | {name: _TIMES[name](body[name]) for name in times}
+        if are_valid and trigger == Trigger.DELAYED and has_instant != has_delay:
+            time = {"run_at": read_instant(body["run_at"])} if has_instant else {"delay": read_delay(body["delay"])}
+            return body | {"trigger": Trigger.DELAYED} | time
     except ValidationError:
         return None
-    is_plain = are_valid and trigger == Trigger.IMMEDIATE and not times
+    is_plain = are_valid and trigger == Trigger.IMMEDIATE and not has_instant and not has_delay
     return body | {"trigger": Trigger.IMMEDIATE} if is_plain else None

@@ -4,12 +4,12 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
+from app.kernel.function_types import AnyFunction
 from app.web.http.request_log import count_unread
 from app.web.server.arrivals import Head, beginning, discard, read_head
 from app.web.server.balancing import BalancedWorker
@@ -104,7 +104,7 @@ class SheddingWorker(BalancedWorker):
         self._taken += 1
         return self._run(self.tpool, conn, self._left)
 
-    def _run(self, pool: ThreadPoolExecutor, conn: Any, finish: "Callable[[Any, Future[Any]], None]") -> "Future[Any]":
+    def _run(self, pool: ThreadPoolExecutor, conn: Any, finish: AnyFunction) -> "Future[Any]":
         future = pool.submit(self.handle, conn)
         future.add_done_callback(partial(self.method_queue.defer, finish, conn))
         return future

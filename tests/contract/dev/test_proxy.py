@@ -1,5 +1,6 @@
 """The TCP proxy: it passes, cuts, stalls, drops, redirects or edits the data of its connections."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -125,8 +126,13 @@ class Editor(Passage):
         return data + b"!"
 
 
+class EditingProxy(Proxy):
+    def passage(self, client: asyncio.StreamWriter) -> Passage:
+        return Editor(client)
+
+
 def test_passage_can_change_data_drop_data_and_close_connections(echo: int) -> None:
-    with Proxy(echo, passage=Editor) as proxy, closing(connect(proxy)) as connection:
+    with EditingProxy(echo) as proxy, closing(connect(proxy)) as connection:
         assert ask(connection) == b"HELLO!"
         assert ask(connection, b"lose") == b"lost"
         assert ask(connection, b"bye") == b"last words"

@@ -12,10 +12,13 @@ class LossyProxy(Proxy):
     """
 
     def __init__(self, server_port: int) -> None:
-        super().__init__(server_port, passage=lambda client: _LossyPassage(client, self))
+        super().__init__(server_port)
         self.loses = False
         self.loses_answer_to: bytes | None = None
         self.delay_seconds = 0.0
+
+    def passage(self, client: asyncio.StreamWriter) -> Passage:
+        return _LossyPassage(client, self)
 
 
 class _LossyPassage(Passage):
