@@ -55,7 +55,7 @@ class Finalizer(BackgroundThread):
         self._abandoned = False
 
     def submit(self, item: Completion | Release | AttemptNote) -> None:
-        """Take an item to write; a soft limit is written before the completion of its attempt."""
+        """Take an item to write; a note is written before the completion of its attempt."""
         with self._changed:
             unwritten = self._by_kind[type(item)][0]
             unwritten.new.append(item)

@@ -39,10 +39,10 @@ class Breaches:
 
     @contextmanager
     def case(self, *names: object) -> Iterator[None]:
-        """Run one case; record a failure and continue with the next case."""
+        """Run one case; record a failure, or a skip, which would end all cases, and continue with the next case."""
         try:
             yield
-        except (Exception, pytest.fail.Exception) as error:
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
             if "pytest-timeout" in str(error):
                 raise
             message = "".join(traceback.format_exception_only(error)).strip()

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.acceptance.dev import page_scripts
 from tests.code_blocks import DOCS, ROOT, blocks_of
 
 STACK = "tests/acceptance/dev/page_scripts.py"
@@ -60,6 +61,7 @@ def test_each_block_is_run_or_has_a_reason() -> None:
     for name, entries in BLOCKS.items():
         for test in (entry for entry in entries if entry.startswith("tests/") and " " not in entry):
             assert name.rpartition("/")[2] in (ROOT / test).read_text(), test
+    assert {name for name, entries in BLOCKS.items() if STACK in entries} == page_scripts.PAGES.keys()
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -42,6 +42,18 @@ def test_case_without_the_expected_error_fails() -> None:
     assert failure(try_all) == ["breaches: 1", "'digit': Failed: DID NOT RAISE ValueError"]
 
 
+def test_skip_of_a_case_is_listed_and_ends_no_other() -> None:
+    tried = []
+
+    @each_case("number", range(2))
+    def skip(number: int) -> None:
+        tried.append(number)
+        pytest.skip("no server")
+
+    assert failure(skip) == ["breaches: 2", "0: Skipped: no server", "1: Skipped: no server"]
+    assert tried == [0, 1]
+
+
 def test_timeout_of_the_test_stops_all_cases() -> None:
     @each_case("number", range(2))
     def hang(number: int) -> None:

@@ -95,7 +95,7 @@ REFUSED: list[dict[str, Any]] = [
 ]
 
 
-@each_case("given", REFUSED)
+@pytest.mark.parametrize("given", REFUSED)  # each with a connection of its own: a refusal may end its preparing
 def test_value_is_refused_as_with_sqlalchemy_and_not_shown(pool: Database, given: dict[str, Any]) -> None:
     caught = []
     hot = HotStatement("test.values", VALUES)
