@@ -2,7 +2,6 @@
 
 import logging
 import os
-import queue
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -11,7 +10,6 @@ from typing import Any
 from dramatiq.errors import BrokerConnectionError, DecodeError
 
 from task_executor_dramatiq.frames import (
-    MessageKey,
     encode,
     encode_hello,
     encode_malformed,
@@ -19,6 +17,7 @@ from task_executor_dramatiq.frames import (
     key_of,
     named,
 )
+from task_executor_dramatiq.held_messages import HeldMessages, Inbox
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.outcomes import Outcomes
 from task_executor_dramatiq.refusals import refusal_line
@@ -35,7 +34,6 @@ REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key o
 CLOSE_SECONDS = 2.0
 REPORT_SECONDS = 10.0  # for the worker to store the last outcomes
 LEAVE_SECONDS = 10.0  # for a stopping worker to close a connection that has all outcomes
-Inbox = queue.SimpleQueue[MessageInHand]
 
 
 class Links:
@@ -57,9 +55,7 @@ class Links:
         self.generation = 0
         self._actors = actors
         self._connection: WorkerConnection | None = None
-        self._inboxes: dict[str, Inbox] = {}
-        self._rooms: dict[str, int] = {}
-        self._held: dict[MessageKey, MessageInHand] = {}
+        self._held = HeldMessages()
         self._lock = threading.RLock()  # of the connection for writing, and of all above
         self._outcomes = Outcomes(self._lock)
         self._welcome = Welcome()
@@ -103,8 +99,7 @@ class Links:
     def set_room(self, queue_name: str, places: int) -> Inbox:
         """Take at most `places` messages of a queue; returns where they arrive."""
         with self._lock:
-            self._rooms[queue_name] = places
-            inbox = self._inboxes.setdefault(queue_name, Inbox())
+            inbox = self._held.set_places(queue_name, places)
             self._write(encode("ROOM", queue=queue_name, places=places))
             return inbox
 
@@ -118,11 +113,9 @@ class Links:
         """Send the outcome of a message, on a later connection if there is none now."""
         frame = encode_outcome(kind, message.key, **fields)
         with self._lock:
-            self._held.pop(message.key, None)
-            if self._write(frame):
-                self._outcomes.sent(message.key)
-            else:
-                self._outcomes.unsent.append(frame)
+            self._held.remove(message.key)
+            self._outcomes.add(message.key, frame)
+            self._send_outcomes()
             self._leave_draining()
 
     def give_back(self, message: MessageInHand) -> None:
@@ -130,7 +123,7 @@ class Links:
         if message.drop():
             self.send_of(message, "BACK")
             with self._lock:
-                self._held.pop(message.key, None)
+                self._held.remove(message.key)
 
     def stop_messages(self) -> None:
         """Ask for no further messages: the process stops, and gives back all that no thread has begun."""
@@ -153,11 +146,11 @@ class Links:
         if self._connection is not None:
             self._connection.limit_writes(CLOSE_SECONDS)
         self._lock.release()
-        for message in [*self._held.values()]:
+        for message in self._held:
             self.give_back(message)
         # A close loses outcomes that are under way by TCP.
         if self._thread is not threading.current_thread() and (left := self._outcomes.wait(REPORT_SECONDS)):
-            log.warning("the worker has not answered %d outcomes: their messages may run again", left)
+            log.warning("outcomes that the worker has not stored: %d; their messages may run again", left)
         with self._lock:
             thread = self._thread if self._connection is not None else None
             if self._connection is not None:
@@ -206,14 +199,12 @@ class Links:
     def _disconnect(self) -> None:
         """Drop all messages that have not started: the worker has taken them back."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
+            if (connection := self._connection) is not None:
+                connection.close()
                 self._connection = None
+                self._outcomes.end_connection(is_read=connection.is_ending)
             self._welcome.expect_again()
-            self._outcomes.forget()
-            for message in [*self._held.values()]:
-                if message.drop():
-                    del self._held[message.key]
+            self._held.drop_unstarted()
 
     def _connect(self) -> None:
         """Connect to any worker; raises BrokerConnectionError."""
@@ -221,12 +212,17 @@ class Links:
         self._welcome.expect()
         self.generation += 1
         self._write(self._hello())
-        for name, places in self._rooms.items():
+        for name, places in self._held.places.items():
             self._write(encode("ROOM", queue=name, places=places))
         if self._is_stopping:
             self._write(encode("DRAIN"))
-        while (unsent := self._outcomes.unsent) and self._write(unsent[0]):
-            unsent.popleft()
+        self._send_outcomes()
+
+    def _send_outcomes(self) -> None:
+        for key, frame in [*self._outcomes.unsent.items()]:
+            if not self._write(frame):
+                return
+            self._outcomes.sent(key)
 
     def _hello(self) -> bytes:
         return encode_hello(self.session_id, self.threads, self.prefetch, self._actors())
@@ -260,7 +256,8 @@ class Links:
                     self._outcomes.answered(key_of(frame))
                 if not frame["is_written"]:
                     log.warning(
-                        "the outcome of execution %s, attempt %s, came too late and changes nothing", *key_of(frame)
+                        "the outcome of execution %s, attempt %s, came too late or twice, and changes nothing",
+                        *key_of(frame),
                     )
             case "DRAIN":
                 log.info("the worker at %s stops", self._workers.at)
@@ -275,7 +272,7 @@ class Links:
             message.abort()
             if message.is_dropped:  # no outcome follows, which would end the hold
                 with self._lock:
-                    self._held.pop(message.key, None)
+                    self._held.remove(message.key)
 
     def _take(self, frame: Mapping[str, Any]) -> None:
         try:
@@ -288,9 +285,8 @@ class Links:
         with self._lock:
             if self._connection is None or self._connection.is_ending:
                 return  # the worker takes it back at the end of the connection
-            self._held[message.key] = message
-        inbox = self._inboxes.get(frame["queue"])
-        if inbox is None or not self._rooms.get(frame["queue"]):
+            inbox = self._held.add(message)
+        if inbox is None:
             self.give_back(message)
         else:
             inbox.put(message)

@@ -2,40 +2,52 @@
 
 import threading
 import time
-from collections import deque
+from collections.abc import Sequence
 
 from task_executor_dramatiq.frames import MessageKey
 
-MAX_UNSENT = 10_000
+MAX_OUTCOMES, MAX_BYTES = 10_000, 64 * 1024 * 1024
 
 
 class Outcomes:
-    """Outcomes that the worker has not stored; the caller holds the lock, but for `wait`."""
+    """Frames of the outcomes that the worker has not stored; the caller holds the lock, but for `wait`."""
 
     def __init__(self, lock: threading.RLock) -> None:
         """Take the lock of the connection."""
-        self.unsent = deque[bytes](maxlen=MAX_UNSENT)
-        self._unanswered = set[MessageKey]()  # on the present connection
+        self.unsent: dict[MessageKey, bytes] = {}
+        self._unanswered: dict[MessageKey, bytes] = {}  # on the present connection
         self._changed = threading.Condition(lock)
+
+    def add(self, key: MessageKey, frame: bytes) -> None:
+        """Keep an outcome until it is answered; beyond the bounds the oldest outcome is given up."""
+        self.unsent[key] = frame
+        while _is_beyond([*self._unanswered.values(), *self.unsent.values()]):
+            oldest = self._unanswered or self.unsent
+            del oldest[next(iter(oldest))]
 
     def sent(self, key: MessageKey) -> None:
         """Note that an outcome is sent."""
-        self._unanswered.add(key)
+        self._unanswered[key] = self.unsent.pop(key)
 
     def answered(self, key: MessageKey) -> None:
         """Note that the worker has stored or refused an outcome."""
-        self._unanswered.discard(key)
+        self._unanswered.pop(key, None)
         self._changed.notify_all()
 
-    def forget(self) -> None:
-        """Expect no answer any more: the connection has ended."""
-        self._unanswered.clear()
+    def end_connection(self, *, is_read: bool) -> None:
+        """Send unanswered outcomes again by the next connection, unless the worker has read all before the end."""
+        self.unsent = self.unsent if is_read else {**self._unanswered, **self.unsent}
+        self._unanswered = {}
         self._changed.notify_all()
 
     def wait(self, seconds: float) -> int:
-        """Wait until all outcomes are answered; returns how many are not."""
+        """Wait until all sent outcomes are answered; returns how many outcomes the worker has not stored."""
         until = time.monotonic() + seconds
         with self._changed:
             while self._unanswered and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
-            return len(self._unanswered)
+            return len(self._unanswered) + len(self.unsent)
+
+
+def _is_beyond(frames: Sequence[bytes]) -> bool:
+    return len(frames) > MAX_OUTCOMES or sum(map(len, frames)) > MAX_BYTES

@@ -223,7 +223,7 @@ class ActorServer:
             return
         if frame["kind"] != FrameKind.BACK:
             log.warning(
-                "late outcome %s of execution %s, attempt %s: its claim was lost, and it changes nothing",
+                "late or repeated outcome %s of execution %s, attempt %s: it changes nothing",
                 frame["kind"],
                 *key,
             )

@@ -22,20 +22,10 @@ from task_executor_dramatiq.messages import Job
 from task_executor_dramatiq.refusals import refusal_line
 from task_executor_dramatiq.sending import UnknownActorError
 
+from tests.unit.dispatch.conftest import PATIENCE_SECONDS
 from tests.waiting import eventually
 
-PATIENCE_SECONDS = 20.0
 KEY: dict[str, Any] = {"execution": "e", "attempt": 1}
-
-
-@pytest.fixture
-def listening(sockets: Path) -> Iterator[tuple[Path, socket.socket]]:
-    path = sockets / "w.sock"
-    with socket.socket(socket.AF_UNIX) as server:
-        server.settimeout(PATIENCE_SECONDS)
-        server.bind(str(path))
-        server.listen()
-        yield path, server
 
 
 def read_to_the_end(server: socket.socket, *frames: bytes) -> bool:
