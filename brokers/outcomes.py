@@ -161,6 +161,8 @@ class Outcomes:
             effective = written(self._database, ended)
             batch.items = [completion for completion in batch.items if completion.claim.execution_id in held]
             self.counters.wrote(ended, effective, asked_at)
+            if self.of_actors is not None:
+                self.of_actors.tell(ended, effective)
             self._report_lost(ended, effective)
 
     def _report_lost(self, completions: list[Completion], effective: set[str]) -> None:

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,13 +12,13 @@ from app.kernel import db, ids
 from app.kernel.db import Database
 from app.kernel.errors import LockedError
 from app.kernel.metrics.series import STALE
-from app.queue.executions.completion import Completion
-from app.queue.executions.execution_model import DeliveryError, FollowingJob
+from app.queue.executions.completion import Completion, complete
+from app.queue.executions.execution_model import Claim, DeliveryError, FollowingJob
 from app.queue.executions.verdict import Verdict
 from app.queue.jobs.following_jobs import Placing, complete_with_jobs
 from brokers.actor_outcomes import ActorOutcomes
 from brokers.attempt import Attempt
-from brokers.unwritten import Batch
+from brokers.unwritten import TRIES_WHOLE, Batch
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
@@ -142,3 +143,25 @@ def test_finalizer_writes_completions_with_jobs_and_reports_each(process: Worker
     (refused,) = rows.attempts(process.database, attempts[2].claim.execution_id)
     assert refused.error["type"] == "THEN_REFUSED"
     assert process.values.total(STALE) == 1
+
+
+def test_outcomes_whose_claims_have_ended_before_a_later_try_are_reported(process: WorkerProcess) -> None:
+    """After a failover, an earlier try may have written an outcome without an answer."""
+    process.listen_to_actors()
+    rows.add_executions(process.database, 2)
+    told: dict[str, bool] = {}
+    ended = [
+        Completion(
+            claim, ids.attempt_id(), success({}), claim.claimed_at, 5, (), on_written=partial(reported, told, claim)
+        )
+        for claim in take(process.database, process.worker_id).claims
+    ]
+    complete(process.database, process.worker_id, ended[:1])
+    lost = {"id": ended[1].claim.execution_id}
+    process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_other' WHERE execution_id = :id"), lost)
+    process.finalizer.outcomes.complete(Batch([*ended], failures=TRIES_WHOLE))
+    assert told == {ended[0].claim.execution_id: True, ended[1].claim.execution_id: False}
+
+
+def reported(told: dict[str, bool], claim: Claim, is_written: bool) -> None:
+    told[claim.execution_id] = is_written
