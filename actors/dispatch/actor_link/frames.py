@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -13,6 +14,9 @@ PROTOCOL = 1
 # An outcome with a result and following jobs has at most half of it. Parsing blocks the event loop: 8 MiB for 0.1 s.
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 _LENGTH = struct.Struct("!I")
+# Begin of an outcome, as the actor kit writes it: its earlier versions send up to 64 MiB, and repeat a refused outcome.
+_OUTCOME = re.compile(rb'\{"kind":"(?:DONE|AGAIN|FAILED)","execution":"([\w-]+)","attempt":(\d+),')
+_OUTCOME_BYTES = 160
 
 
 class FrameKind(StrEnum):
@@ -53,21 +57,24 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._skipped = 0  # bytes of a frame that are still to come
 
     def feed(self, data: bytes) -> Iterator[Mapping[str, Any]]:
         """Yield the frames that are complete with these bytes; raises FrameError."""
         buffer = self._buffer
-        buffer += data
+        buffer += data[self._skipped :]
+        self._skipped = max(0, self._skipped - len(data))
         begin = 0
         while len(buffer) - begin >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(buffer, begin)
-            if length > MAX_FRAME_BYTES:
-                raise FrameError(
-                    f"a frame has {length} bytes; at most {MAX_FRAME_BYTES} are allowed: let the actor store a large "
-                    "result elsewhere, or enqueue fewer messages after it, or install the matching "
-                    "task-executor-dramatiq, which fails such a message by itself"
-                )
             end = begin + _LENGTH.size + length
+            if length > MAX_FRAME_BYTES:
+                body = begin + _LENGTH.size
+                if len(buffer) < body + _OUTCOME_BYTES:
+                    break
+                yield _too_large(bytes(buffer[body : body + _OUTCOME_BYTES]), length)
+                self._skipped, begin = max(0, end - len(buffer)), min(end, len(buffer))
+                continue
             if len(buffer) < end:
                 break
             yield _decoded(bytes(buffer[begin + _LENGTH.size : end]))
@@ -84,6 +91,22 @@ def first_frame(data: bytes, max_bytes: int) -> tuple[Mapping[str, Any], bytes] 
         raise FrameError(f"the first frame has {length} bytes; at most {max_bytes} are allowed")
     end = _LENGTH.size + length
     return None if len(data) < end else (_decoded(data[_LENGTH.size : end]), data[end:])
+
+
+def _too_large(begin: bytes, length: int) -> Mapping[str, Any]:
+    """Return a failure in place of an outcome that is too large; raises FrameError for another frame."""
+    bound = f"at most {MAX_FRAME_BYTES} can be sent"
+    if (found := _OUTCOME.match(begin)) is None:
+        raise FrameError(
+            f"a frame has {length} bytes; {bound}: register fewer actors by a HELLO, or store a large result elsewhere"
+        )
+    message = (
+        f"the result and the messages that follow have {length} bytes; {bound}: use a results backend of your own, or "
+        "send the messages in the body of the actor"
+    )
+    error = {"type": "RESULT_TOO_LARGE", "message": message}
+    named = {"execution": found[1].decode(), "attempt": int(found[2])}
+    return {"kind": FrameKind.FAILED.value, **named, "error": error}
 
 
 def _decoded(body: bytes) -> Mapping[str, Any]:

@@ -52,15 +52,36 @@ def test_largest_outcome_that_is_stored_fits_into_a_frame() -> None:
     assert 4096 + MAX_RESULT_BYTES + MAX_FOLLOWING_BYTES < MAX_FRAME_BYTES
 
 
+TOO_LONG = (MAX_FRAME_BYTES + 1).to_bytes(4, "big")
+
+
 def test_refusal_of_a_long_frame_says_what_to_change() -> None:
-    with pytest.raises(FrameError, match="store a large result elsewhere"):
-        list(FrameReader().feed((MAX_FRAME_BYTES + 1).to_bytes(4, "big")))
+    hello = encode(FrameKind.HELLO, protocol=1, session="s" * 200)[4:]
+    with pytest.raises(FrameError, match="register fewer actors by a HELLO, or store a large result elsewhere"):
+        list(FrameReader().feed(TOO_LONG + hello))
+
+
+@pytest.mark.parametrize("piece", [7, 65_536, 2 * MAX_FRAME_BYTES])
+def test_outcome_that_is_too_large_becomes_a_failure_and_is_skipped(piece: int) -> None:
+    named = {"execution": "exec_0", "attempt": 2}
+    sent = encode(FrameKind.DONE, **named, result="x" * (MAX_FRAME_BYTES if piece > 7 else 10_000))
+    if piece == 7:  # few bytes, and the length of many: the rest is still to come
+        sent = TOO_LONG + sent[4:]
+    else:
+        sent += encode(FrameKind.DRAIN)
+    reader = FrameReader()
+    found = [frame for at in range(0, len(sent), piece) for frame in reader.feed(sent[at : at + piece])]
+    failed, *later = found
+    assert (failed["kind"], failed["execution"], failed["attempt"]) == ("FAILED", "exec_0", 2)
+    assert failed["error"]["type"] == "RESULT_TOO_LARGE"
+    assert failed_error(failed).permanent
+    assert later == ([] if piece == 7 else [{"kind": "DRAIN"}])
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        (MAX_FRAME_BYTES + 1).to_bytes(4, "big"),
+        TOO_LONG + b'{"kind":"DONE","result":"' + b"x" * 200,
         b"\0\0\0\1{",
         b"\0\0\0\2[]",
         b"\0\0\0\2{}",

@@ -13,7 +13,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import actor as actor_dispatch
 from actors.dispatch.actor import ActorDispatcher
 from actors.dispatch.actor_link import hand, pace, process_connection, process_session
-from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.frames import MAX_FRAME_BYTES, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.server import ActorService
 from actors.dispatch.base import History, Unconditional
 from app.queue.executions.execution_model import DeliveryError, NotSentError
@@ -259,6 +259,26 @@ def test_process_beyond_the_bound_is_refused_until_another_leaves(sockets: Path)
         await asyncio.to_thread(eventually, lambda: not service.processes.serving("mail"))
         async with process_at(service, "second") as second:
             await second.next(FrameKind.WELCOME)
+
+    run(opening(service), main)
+
+
+def test_process_with_a_result_beyond_the_bound_of_frames_keeps_its_connection(sockets: Path) -> None:
+    """Earlier actor kits send such an outcome, and would repeat it for ever after a refusal."""
+    service = service_of(sockets, quick_registrations())
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            for attempt, size, found in ((1, MAX_FRAME_BYTES, "RESULT_TOO_LARGE"), (2, 1, None)):
+                sending = asyncio.ensure_future(dispatcher.send(SPEC, identity(attempt=attempt)))
+                process.tell(FrameKind.DONE, await process.next(FrameKind.MESSAGE), result="x" * size)
+                if found is None:
+                    assert await sending == {"body": "x"}
+                else:
+                    with pytest.raises(DeliveryError) as failed:
+                        await asyncio.wait_for(sending, 30)
+                    assert (failed.value.type, failed.value.permanent) == (found, True)
 
     run(opening(service), main)
 
