@@ -2,9 +2,11 @@
 
 import logging
 import os
+import socket
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from dramatiq.errors import BrokerConnectionError, DecodeError
@@ -21,7 +23,8 @@ from task_executor_dramatiq.held_messages import HeldMessages, Inbox
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.outcomes import Outcomes
 from task_executor_dramatiq.refusals import refusal_line
-from task_executor_dramatiq.tls_worker import SCHEME, TlsWorker
+from task_executor_dramatiq.timed_send import WRITE_SECONDS
+from task_executor_dramatiq.tls_worker import SCHEME, TlsSocket, TlsWorker
 from task_executor_dramatiq.welcome import Welcome
 from task_executor_dramatiq.worker_connection import WorkerConnection
 from task_executor_dramatiq.worker_sockets import WorkerSockets
@@ -76,7 +79,7 @@ class Links:
             if self._process_id != os.getpid():
                 self._begin_in_this_process()
             if self._thread is None:
-                self._connect()
+                self._use(self._workers.connect())
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
         if not self._welcome.wait(WELCOME_SECONDS):
@@ -126,28 +129,23 @@ class Links:
                 self._held.remove(message.key)
 
     def stop_messages(self) -> None:
-        """Ask for no further messages: the process stops, and gives back all that no thread has begun."""
-        self._is_stopping = True
-        if self._lock.acquire(timeout=CLOSE_SECONDS):  # else a write to the worker hangs
+        """Ask for no further messages: the process stops, and gives back all that no thread has begun.
+
+        A worker that hangs delays it by twice CLOSE_SECONDS: for a write of another thread, and for one of this thread.
+        """
+        with self._hurrying():
             self._write(encode("DRAIN"))
-            self._lock.release()
 
     def close(self) -> None:
         """Give all messages back and close the connection.
 
-        A worker that hangs delays it by REPORT_SECONDS and three times CLOSE_SECONDS at most: for a write of another
-        thread, for one of this thread, and for the end of the connection by the worker.
+        A worker that hangs delays it by REPORT_SECONDS and three times CLOSE_SECONDS at most: as `stop_messages`, and
+        for the end of the connection by the worker.
         """
         self._closed.set()
-        if not self._lock.acquire(timeout=CLOSE_SECONDS):
-            if (connection := self._connection) is not None:
-                connection.interrupt()  # ends the write of the thread that has the lock
-            self._lock.acquire()
-        if self._connection is not None:
-            self._connection.limit_writes(CLOSE_SECONDS)
-        self._lock.release()
-        for message in self._held:
-            self.give_back(message)
+        with self._hurrying():
+            for message in self._held:
+                self.give_back(message)
         # A close loses outcomes that are under way by TCP.
         if self._thread is not threading.current_thread() and (left := self._outcomes.wait(REPORT_SECONDS)):
             log.warning("outcomes that the worker has not stored: %d; their messages may run again", left)
@@ -163,6 +161,21 @@ class Links:
                 self._connection.close()
                 self._connection = None
 
+    @contextmanager
+    def _hurrying(self) -> Iterator[None]:
+        """Take the lock in CLOSE_SECONDS, and give each later write as long: this process stops."""
+        self._is_stopping = True
+        if not self._lock.acquire(timeout=CLOSE_SECONDS):
+            if (connection := self._connection) is not None:
+                connection.interrupt()  # ends the write of the thread that has the lock
+            self._lock.acquire()
+        try:
+            if self._connection is not None:
+                self._connection.write_seconds = CLOSE_SECONDS
+            yield
+        finally:
+            self._lock.release()
+
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
         connection = self._connection
@@ -174,23 +187,18 @@ class Links:
         """Read frames, and connect again, until closed; the pauses grow until a worker answers."""
         while not self._closed.is_set():
             try:
-                with self._lock:
-                    if self._connection is None:
-                        self._connect()
-                self._read(self._connection)
+                # Without the lock, for which outcomes and the end of the process would wait.
+                self._read(self._connection or self._use(self._workers.connect()))
             except BrokerConnectionError as error:
                 self._welcome.refuse(str(error))
                 log.warning("%s; trying again", error)
             self._closed.wait(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
 
-    def _read(self, connection: WorkerConnection | None) -> None:
+    def _read(self, connection: WorkerConnection) -> None:
         try:
-            while connection is not None and (arrived := connection.receive()) is not None:
-                for frame in arrived:
-                    self._receive(frame)
-                if connection is not self._connection:
-                    return
+            for frame in connection.frames():
+                self._receive(frame)
         except (OSError, ValueError) as error:
             if not self._closed.is_set() and self._welcome.trouble is None:
                 log.warning("the connection to the worker broke: %s", error)
@@ -206,17 +214,23 @@ class Links:
             self._welcome.expect_again()
             self._held.drop_unstarted()
 
-    def _connect(self) -> None:
-        """Connect to any worker; raises BrokerConnectionError."""
-        self._connection = WorkerConnection(self._workers.connect())
-        self._welcome.expect()
-        self.generation += 1
-        self._write(self._hello())
-        for name, places in self._held.places.items():
-            self._write(encode("ROOM", queue=name, places=places))
-        if self._is_stopping:
-            self._write(encode("DRAIN"))
-        self._send_outcomes()
+    def _use(self, connected: socket.socket | TlsSocket) -> WorkerConnection:
+        """Register this process on a new connection, and send the outcomes that no worker has answered."""
+        with self._lock:
+            connection = WorkerConnection(connected, CLOSE_SECONDS if self._is_stopping else WRITE_SECONDS)
+            if self._closed.is_set():
+                connection.close()
+                return connection
+            self._connection = connection
+            self._welcome.expect()
+            self.generation += 1
+            self._write(self._hello())
+            for name, places in self._held.places.items():
+                self._write(encode("ROOM", queue=name, places=places))
+            if self._is_stopping:
+                self._write(encode("DRAIN"))
+            self._send_outcomes()
+            return connection
 
     def _send_outcomes(self) -> None:
         for key, frame in [*self._outcomes.unsent.items()]:

@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from dramatiq.errors import BrokerConnectionError
 
 from task_executor_dramatiq.frames import encode
+from task_executor_dramatiq.timed_send import WRITE_SECONDS, send_within
 
 SCHEME = "te-actors://"
 DEFAULT_PORT = 7420
@@ -52,15 +53,11 @@ class TlsSocket:
             if not self._receive():
                 return b""
 
-    def sendall(self, data: bytes) -> None:
-        """Send bytes, from any thread."""
+    def sendall(self, data: bytes, seconds: float = WRITE_SECONDS) -> None:
+        """Send bytes, from any thread; raises TimeoutError."""
         with self._lock:
             self._tls.write(data)
-            self._flush()
-
-    def setsockopt(self, level: int, option: int, value: bytes) -> None:
-        """Set an option of the socket."""
-        self._plain.setsockopt(level, option, value)
+            self._flush(seconds)
 
     def shutdown(self, how: int) -> None:
         """End the read of another thread."""
@@ -76,9 +73,9 @@ class TlsSocket:
             self._incoming.write(data)
         return bool(data)
 
-    def _flush(self) -> None:
+    def _flush(self, seconds: float = WRITE_SECONDS) -> None:
         if data := self._outgoing.read():
-            self._plain.sendall(data)
+            send_within(self._plain, data, seconds)
 
 
 class TlsWorker:

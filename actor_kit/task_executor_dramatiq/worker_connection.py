@@ -1,17 +1,17 @@
 """Connection to a worker: its socket, the frames that arrive, and its end."""
 
 import socket
-import struct
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from task_executor_dramatiq.frames import FrameReader
+from task_executor_dramatiq.timed_send import send_within
 from task_executor_dramatiq.tls_worker import TlsSocket
 
 READ_BYTES = 262_144
-WRITE_SECONDS = 30.0  # for a worker that hangs; then the connection ends, and the outcome goes by the next one
 
 
 class WorkerConnection:
@@ -20,32 +20,30 @@ class WorkerConnection:
     `is_ending` after `end_sending`: the worker takes back what it sends from then on.
     """
 
-    def __init__(self, connected: socket.socket | TlsSocket) -> None:
+    def __init__(self, connected: socket.socket | TlsSocket, write_seconds: float) -> None:
+        """Take the bound of each write."""
         self.is_ending = False
+        self.write_seconds = write_seconds
         self._socket = connected
-        self.limit_writes(WRITE_SECONDS)
+        self._send: Callable[[bytes, float], None]
+        self._send = connected.sendall if isinstance(connected, TlsSocket) else partial(send_within, connected)
         self._reader = FrameReader()
 
     def write(self, frame: bytes) -> bool:
         """Write a frame; returns False if the connection is broken."""
         try:
-            self._socket.sendall(frame)
-        except (TimeoutError, BlockingIOError):
+            self._send(frame, self.write_seconds)
+        except TimeoutError:
             self.interrupt()  # a part of the frame may be sent, so no other may follow
             return False
         except OSError:
             return False
         return True
 
-    def receive(self) -> Iterable[Mapping[str, Any]] | None:
-        """Wait for frames; returns None at the end. Raises OSError, and ValueError for bytes that are no frame."""
-        data = self._socket.recv(READ_BYTES)
-        return self._reader.feed(data) if data else None
-
-    def limit_writes(self, seconds: float) -> None:
-        """Bound each later write; a timeout of Python's would bound reads, too."""
-        whole, rest = divmod(seconds, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(whole), int(rest * 1e6)))
+    def frames(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the frames of the worker until the end; raises OSError, and ValueError for bytes that are no frame."""
+        while data := self._socket.recv(READ_BYTES):
+            yield from self._reader.feed(data)
 
     def interrupt_later(self, seconds: float) -> None:
         """Let all reads and writes end after a time, if the worker has not closed the connection by then."""

@@ -14,7 +14,7 @@ import pytest
 from dramatiq import Message, Worker
 from dramatiq.errors import BrokerConnectionError
 from dramatiq.middleware import Callbacks, Middleware, Pipelines, Retries
-from task_executor_dramatiq import TaskExecutorBroker, frames, link, worker_connection
+from task_executor_dramatiq import TaskExecutorBroker, frames, link
 from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
@@ -247,9 +247,8 @@ def test_process_leaves_a_stopping_worker_that_hangs(
 
 
 def test_outcome_that_a_hanging_worker_does_not_read_goes_by_the_next_connection(
-    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
+    listening: tuple[Path, socket.socket],
 ) -> None:
-    monkeypatch.setattr(worker_connection, "WRITE_SECONDS", 0.05)
     path, server = listening
     links = Links(f"unix:{path}", list)
     inbox = links.set_room("mails", 1)
@@ -262,6 +261,7 @@ def test_outcome_that_a_hanging_worker_does_not_read_goes_by_the_next_connection
             opened.result(PATIENCE_SECONDS)
             last = inbox.get(timeout=PATIENCE_SECONDS)
             last.start()
+            links._connection.write_seconds = 0.05  # noqa: SLF001 - of this connection only
             last.results.append("x" * 4_000_000)
             last.conclude(is_failed=False)
             connection, _ = server.accept()
@@ -274,7 +274,7 @@ def test_outcome_that_a_hanging_worker_does_not_read_goes_by_the_next_connection
     links.close()
 
 
-@pytest.mark.parametrize("hang", ["at the end", "of an outcome", "of a message that goes back"])
+@pytest.mark.parametrize("hang", ["at the end", "of an outcome", "of a message that goes back", "of the DRAIN"])
 def test_process_closes_although_its_worker_hangs(
     listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch, hang: str
 ) -> None:
@@ -294,7 +294,7 @@ def test_process_closes_although_its_worker_hangs(
                 connection.sendall(encode("MESSAGE", **message))
             opened.result(PATIENCE_SECONDS)
             message = inbox.get(timeout=PATIENCE_SECONDS)
-            if hang == "of a message that goes back":
+            if hang in {"of a message that goes back", "of the DRAIN"}:
                 with suppress(BlockingIOError):
                     while True:
                         links._connection._socket.send(b"x", socket.MSG_DONTWAIT)  # noqa: SLF001 - fills the buffer
@@ -303,6 +303,12 @@ def test_process_closes_although_its_worker_hangs(
                 message.results.append("x" * 8_000_000)
                 ending = pool.submit(message.conclude, is_failed=False)
                 eventually(lambda: is_locked(links._lock))  # noqa: SLF001 - nothing else shows that a write hangs
+            if hang in {"of an outcome", "of the DRAIN"}:
+                pool.submit(links.stop_messages).result(PATIENCE_SECONDS)
+            if hang == "of an outcome":  # by the next connection, it delays no other thread for longer either
+                with server.accept()[0] as again:
+                    again.recv(1)
+                    pool.submit(links.set_room, "mails", 0).result(PATIENCE_SECONDS)
             pool.submit(links.close).result(PATIENCE_SECONDS)
             if hang == "of an outcome":
                 ending.result(PATIENCE_SECONDS)
