@@ -208,6 +208,9 @@ class Links:
         """Drop all messages that have not started: the worker has taken them back."""
         with self._lock:
             if (connection := self._connection) is not None:
+                if connection.has_hung:
+                    log.warning("the worker at %s does not answer; connecting again, maybe elsewhere", self._workers.at)
+                    self._workers.try_last()
                 connection.close()
                 self._connection = None
                 self._outcomes.end_connection(is_read=connection.is_ending)
@@ -222,6 +225,7 @@ class Links:
                 connection.close()
                 return connection
             self._connection = connection
+            connection.interrupt_later(WELCOME_SECONDS)
             self._welcome.expect()
             self.generation += 1
             self._write(self._hello())
@@ -256,12 +260,15 @@ class Links:
                     log.error("%s", refusal_line(self.refused))
                 self._pause_seconds = MIN_PAUSE_SECONDS
                 self._welcome.arrive()
+                with self._lock:
+                    if self._connection is not None and not self._connection.is_ending:
+                        self._connection.keep()
             case "REFUSED":
                 reason = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
                 self._pause_seconds = REFUSED_PAUSE_SECONDS
                 log.error("%s; trying again in %d s", reason, REFUSED_PAUSE_SECONDS)
                 self._welcome.refuse(reason)
-                self._workers.choose_again()
+                self._workers.try_last()
                 raise OSError(reason)
             case "DROP" | "ABORT" as kind:
                 self._stop(kind, self._held.get(key_of(frame)))

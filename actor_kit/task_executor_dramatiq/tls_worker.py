@@ -122,7 +122,7 @@ class TlsWorker:
         self.avoided = None
         return connection
 
-    def choose_again(self) -> None:
+    def try_last(self) -> None:
         """Do nothing: the address is the only one."""
 
     def avoid(self) -> None:

@@ -17,24 +17,26 @@ READ_BYTES = 262_144
 class WorkerConnection:
     """One connection to a worker, which one thread reads; those that write take turns.
 
-    `is_ending` after `end_sending`: the worker takes back what it sends from then on.
+    `is_ending` after `end_sending`: the worker takes back what it sends from then on. `has_hung` after a write or a
+    wait that took too long.
     """
 
     def __init__(self, connected: socket.socket | TlsSocket, write_seconds: float) -> None:
         """Take the bound of each write."""
-        self.is_ending = False
+        self.is_ending = self.has_hung = False
         self.write_seconds = write_seconds
         self._socket = connected
         self._send: Callable[[bytes, float], None]
         self._send = connected.sendall if isinstance(connected, TlsSocket) else partial(send_within, connected)
         self._reader = FrameReader()
+        self._timer: threading.Timer | None = None
 
     def write(self, frame: bytes) -> bool:
         """Write a frame; returns False if the connection is broken."""
         try:
             self._send(frame, self.write_seconds)
         except TimeoutError:
-            self.interrupt()  # a part of the frame may be sent, so no other may follow
+            self._give_up()  # a part of the frame may be sent, so no other may follow
             return False
         except OSError:
             return False
@@ -46,10 +48,16 @@ class WorkerConnection:
             yield from self._reader.feed(data)
 
     def interrupt_later(self, seconds: float) -> None:
-        """Let all reads and writes end after a time, if the worker has not closed the connection by then."""
-        timer = threading.Timer(seconds, self.interrupt)
-        timer.daemon = True
-        timer.start()
+        """Let all reads and writes end after a time, unless `keep` or `close` comes first."""
+        self.keep()
+        self._timer = threading.Timer(seconds, self._give_up)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def keep(self) -> None:
+        """Interrupt the connection no longer: the worker has answered."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def interrupt(self) -> None:
         """Let all reads and writes end, from any thread."""
@@ -64,4 +72,9 @@ class WorkerConnection:
 
     def close(self) -> None:
         """Close the socket, of which no other thread may be reading."""
+        self.keep()
         self._socket.close()
+
+    def _give_up(self) -> None:
+        self.has_hung = True
+        self.interrupt()

@@ -20,6 +20,7 @@ class WorkerSockets:
         self.address = Path(address.removeprefix("unix:"))
         self.at: Path | None = None
         self.avoided: Path | None = None
+        self._last: Path | None = None
 
     def connect(self) -> socket.socket:
         """Connect to any worker; raises BrokerConnectionError."""
@@ -32,25 +33,25 @@ class WorkerSockets:
                 connection.close()
                 continue
             connection.settimeout(None)
-            self.at, self.avoided = path, None
+            self.at, self.avoided, self._last = path, None, None
             return connection
         raise BrokerConnectionError(
             f"no worker listens in {self.address}: start a worker of Task Executor on this host with "
             f"TE_ACTORS_LISTEN={self.address}, or give the broker the directory of its sockets, worker='unix:/…'"
         )
 
-    def choose_again(self) -> None:
-        """Choose among all workers at the next connection: the latest one has refused this process."""
-        self.at = None
+    def try_last(self) -> None:
+        """Try the latest worker last at the next connection: it has refused this process, or hangs."""
+        self._last = self.at
 
     def avoid(self) -> None:
         """Leave out the latest worker, which stops, at the next connection."""
         self.avoided = self.at
 
     def _paths(self) -> list[Path]:
-        """Return the sockets to try, the latest first; the socket of a stopping worker is left out."""
+        """Return the sockets to try in their order; the socket of a stopping worker is left out."""
         if self.address.is_socket():
             return [self.address]
         paths = [path for path in self.address.glob("*.sock") if path != self.avoided]
         random.shuffle(paths)  # spreads the processes
-        return sorted(paths, key=lambda path: path != self.at)
+        return sorted(paths, key=lambda path: (path == self._last, path != self.at))

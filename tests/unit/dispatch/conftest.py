@@ -4,6 +4,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,19 @@ def sockets() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture
-def listening(sockets: Path) -> Iterator[tuple[Path, socket.socket]]:
-    """A socket of the test, where a process of actors expects a worker."""
-    path = sockets / "w.sock"
+@contextmanager
+def listener(path: Path) -> Iterator[socket.socket]:
+    """Listen as a worker does, for the processes of a test."""
     with socket.socket(socket.AF_UNIX) as server:
         server.settimeout(PATIENCE_SECONDS)
         server.bind(str(path))
         server.listen()
+        yield server
+
+
+@pytest.fixture
+def listening(sockets: Path) -> Iterator[tuple[Path, socket.socket]]:
+    """A socket of the test, where a process of actors expects a worker."""
+    path = sockets / "w.sock"
+    with listener(path) as server:
         yield path, server

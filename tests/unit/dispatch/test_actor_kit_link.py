@@ -5,8 +5,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
 import dramatiq
@@ -22,7 +23,7 @@ from task_executor_dramatiq.messages import Job
 from task_executor_dramatiq.refusals import refusal_line
 from task_executor_dramatiq.sending import UnknownActorError
 
-from tests.unit.dispatch.conftest import PATIENCE_SECONDS
+from tests.unit.dispatch.conftest import PATIENCE_SECONDS, listener
 from tests.waiting import eventually
 
 KEY: dict[str, Any] = {"execution": "e", "attempt": 1}
@@ -139,21 +140,51 @@ def test_process_that_ends_waits_until_its_last_outcome_is_stored(listening: tup
         closed.result(PATIENCE_SECONDS)
 
 
-def test_process_connects_again_only_after_growing_pauses(
-    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link, "WELCOME_SECONDS", 0.01)
+def test_process_connects_again_only_after_growing_pauses(listening: tuple[Path, socket.socket]) -> None:
     path, server = listening
     links = Links(f"unix:{path}", list)
     closed_at = []
-    with pytest.raises(BrokerConnectionError, match="does not answer"):
-        links.open()
-    for _ in range(4):
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        for _ in range(4):
+            connection, _ = server.accept()
+            closed_at.append(time.monotonic())
+            connection.close()
         connection, _ = server.accept()
-        closed_at.append(time.monotonic())
+        connection.sendall(encode("WELCOME", endpoints={}, refused={}))
+        opened.result(PATIENCE_SECONDS)
         connection.close()
     links.close()
     assert closed_at[-1] - closed_at[0] >= 0.05 + 0.1 + 0.2
+
+
+@pytest.mark.parametrize("hang", ["before the welcome", "during a write"])
+def test_process_leaves_a_worker_that_hangs_for_another_one(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch, hang: str
+) -> None:
+    monkeypatch.setattr(link, "WRITE_SECONDS" if hang == "during a write" else "WELCOME_SECONDS", 0.1)
+    links = Links(f"unix:{sockets}", list)
+    inbox = links.set_room("mails", 1)
+    with ExitStack() as stack, ThreadPoolExecutor(1) as pool, DefaultSelector() as selector:
+        servers = [stack.enter_context(listener(sockets / f"{name}.sock")) for name in ("a", "b")]
+        for each in servers:
+            selector.register(each, EVENT_READ)
+        opened = pool.submit(links.open)
+        chosen = selector.select(PATIENCE_SECONDS)[0][0].fileobj
+        first, second = servers if chosen is servers[0] else reversed(servers)
+        hanging = stack.enter_context(first.accept()[0])
+        if hang == "before the welcome":
+            with pytest.raises(BrokerConnectionError, match="does not answer"):
+                opened.result(PATIENCE_SECONDS)
+        else:
+            hanging.sendall(encode("WELCOME", endpoints={}, refused={}))
+            hanging.sendall(encode("MESSAGE", actor="mail", queue="mails", input={}, **KEY))
+            message = inbox.get(timeout=PATIENCE_SECONDS)
+            message.start()
+            message.results.append("x" * 4_000_000)
+            message.conclude(is_failed=False)
+        stack.enter_context(second.accept()[0])
+    links.close()
 
 
 def test_refused_process_says_why_and_waits_longer(

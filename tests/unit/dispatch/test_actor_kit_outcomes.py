@@ -13,7 +13,7 @@ from task_executor_dramatiq.held_messages import Inbox
 from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.outcomes import Outcomes
 
-from tests.unit.dispatch.conftest import PATIENCE_SECONDS
+from tests.unit.dispatch.conftest import PATIENCE_SECONDS, listener
 from tests.waiting import eventually
 
 WELCOME = encode("WELCOME", endpoints={}, refused={})
@@ -83,10 +83,7 @@ def test_unanswered_outcomes_go_first_by_the_next_connection(
     first.socket.close()
     eventually(lambda: not links.is_open)
     last.conclude(is_failed=False)
-    with socket.socket(socket.AF_UNIX) as again:
-        again.settimeout(PATIENCE_SECONDS)
-        again.bind(str(path))
-        again.listen()
+    with listener(path) as again:
         second = Peer(again)
         assert second.outcomes(2) == ["e2", "e3"]
         with ThreadPoolExecutor(1) as pool:
