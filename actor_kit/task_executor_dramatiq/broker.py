@@ -94,7 +94,7 @@ class TaskExecutorBroker(Broker):
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)
         self._links.open()
-        if missing := self.actors.keys() - self._links.endpoints.keys() - self._links.refused.keys():
+        if missing := self.actors.keys() - self._links.welcome.endpoints.keys() - self._links.welcome.refused.keys():
             self.logger.debug("Registering %d actors.", len(missing))
             self._links.declare()
         return ActorConsumer(self._links, queue_name, prefetch, timeout)
@@ -237,13 +237,13 @@ class TaskExecutorBroker(Broker):
             except BrokerConnectionError:
                 message = f"{error}: start a process with the actor first, or a worker that listens on this host"
                 raise UnknownActorError(message) from error
-            if reason := self._links.refused.get(actor_name):
+            if reason := self._links.welcome.refused.get(actor_name):
                 raise UnknownActorError(f"{error}; the worker does not register it: {reason}") from error
             self.sender.send(job)
 
     def _register_before_a_transaction_fails(self, job: Job) -> None:
         """Register the actors of this process unless it has: an unknown endpoint would abort the transaction."""
-        if job.endpoint not in self._links.endpoints.values() and not self._has_tried:
+        if job.endpoint not in self._links.welcome.endpoints.values() and not self._has_tried:
             self._has_tried = True
             with suppress(BrokerConnectionError):  # actors may be registered by other processes
                 self._links.declare()

@@ -51,14 +51,14 @@ class ActorConsumer(Consumer):
     def requeue(self, messages: Iterable[Any]) -> None:
         """Give messages back that have not started; no attempt is spent."""
         for message in messages:
-            self._links.give_back(message)
+            self._links.held.give_back(message)
 
     def close(self) -> None:
         """Take no more messages, and give back messages that no thread has begun."""
         self._links.set_room(self._queue_name, 0)
         while True:
             try:
-                self._links.give_back(self._inbox.get_nowait())
+                self._links.held.give_back(self._inbox.get_nowait())
             except queue.Empty:
                 return
 

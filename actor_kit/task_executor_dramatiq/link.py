@@ -9,20 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dramatiq.errors import BrokerConnectionError, DecodeError
+from dramatiq.errors import BrokerConnectionError
 
-from task_executor_dramatiq.frames import (
-    encode,
-    encode_hello,
-    encode_malformed,
-    encode_outcome,
-    key_of,
-    named,
-)
+from task_executor_dramatiq.frames import encode, encode_hello, encode_outcome, key_of, named
 from task_executor_dramatiq.held_messages import HeldMessages, Inbox
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.outcomes import Outcomes
-from task_executor_dramatiq.refusals import refusal_line
 from task_executor_dramatiq.timed_send import WRITE_SECONDS
 from task_executor_dramatiq.tls_worker import SCHEME, TlsSocket, TlsWorker
 from task_executor_dramatiq.welcome import Welcome
@@ -53,15 +45,13 @@ class Links:
         self.session_id = uuid.uuid4().hex
         self.threads = 1
         self.prefetch = 0  # as a user has set it; 0: by the number of threads
-        self.endpoints: dict[str, str] = {}
-        self.refused: dict[str, str] = {}  # reasons by actor
         self.generation = 0
         self._actors = actors
         self._connection: WorkerConnection | None = None
-        self._held = HeldMessages()
-        self._lock = threading.RLock()  # of the connection for writing, and of all above
-        self._outcomes = Outcomes(self._lock)
-        self._welcome = Welcome()
+        self.lock = threading.RLock()  # of the connection for writing, and of the messages and outcomes
+        self.held = HeldMessages(self)
+        self._outcomes = Outcomes(self.lock)
+        self.welcome = Welcome()
         self._closed = threading.Event()
         self._is_stopping = False
         self._thread: threading.Thread | None = None
@@ -73,60 +63,58 @@ class Links:
         """Whether this process is connected to a worker."""
         return self._connection is not None and self._process_id == os.getpid()
 
+    @property
+    def takes_messages(self) -> bool:
+        """Whether the worker still reads: else it takes back its messages at the end of the connection."""
+        return self._connection is not None and not self._connection.is_ending
+
     def open(self) -> None:
         """Connect unless connected; raises BrokerConnectionError if no worker listens, or one refuses the process."""
-        with self._lock:
+        with self.lock:
             if self._process_id != os.getpid():
                 self._begin_in_this_process()
             if self._thread is None:
                 self._use(self._workers.connect())
                 self._thread = threading.Thread(target=self._run, name="te-link", daemon=True)
                 self._thread.start()
-        if not self._welcome.wait(WELCOME_SECONDS):
+        if not self.welcome.wait(WELCOME_SECONDS):
             raise BrokerConnectionError(f"the worker at {self._workers.at} does not answer")
 
     def _begin_in_this_process(self) -> None:
         """Forget the connection of a parent process: a fork copies this object without its thread."""
         self._process_id, self._thread, self._connection = os.getpid(), None, None
         self.session_id = uuid.uuid4().hex
-        self._welcome.expect()
+        self.welcome.expect()
 
     def declare(self) -> None:
         """Register the actors of this process again, because there is another actor; waits for the answer."""
         self.open()
-        with self._lock:
-            self._welcome.expect_again()
-            self._write(self._hello())
-        self._welcome.is_decided(WELCOME_SECONDS)
+        with self.lock:
+            self.welcome.expect_again()
+            self.write(self._hello())
+        self.welcome.is_decided(WELCOME_SECONDS)
 
     def set_room(self, queue_name: str, places: int) -> Inbox:
         """Take at most `places` messages of a queue; returns where they arrive."""
-        with self._lock:
-            inbox = self._held.set_places(queue_name, places)
-            self._write(encode("ROOM", queue=queue_name, places=places))
+        with self.lock:
+            inbox = self.held.set_places(queue_name, places)
+            self.write(encode("ROOM", queue=queue_name, places=places))
             return inbox
 
     def send_of(self, message: MessageInHand, kind: str, **fields: Any) -> None:
         """Send a frame about a message on the connection that brought it; nothing if that is gone."""
-        with self._lock:
+        with self.lock:
             if message.generation == self.generation:
-                self._write(encode(kind, **named(message.key), **fields))
+                self.write(encode(kind, **named(message.key), **fields))
 
     def send_outcome(self, message: MessageInHand, kind: str, **fields: Any) -> None:
         """Send the outcome of a message, on a later connection if there is none now."""
         frame = encode_outcome(kind, message.key, **fields)
-        with self._lock:
-            self._held.remove(message.key)
+        with self.lock:
+            self.held.remove(message.key)
             self._outcomes.add(message.key, frame)
             self._send_outcomes()
             self._leave_draining()
-
-    def give_back(self, message: MessageInHand) -> None:
-        """Give a message back that has not started."""
-        if message.drop():
-            self.send_of(message, "BACK")
-            with self._lock:
-                self._held.remove(message.key)
 
     def stop_messages(self) -> None:
         """Ask for no further messages: the process stops, and gives back all that no thread has begun.
@@ -134,7 +122,7 @@ class Links:
         A worker that hangs delays it by twice CLOSE_SECONDS: for a write of another thread, and for one of this thread.
         """
         with self._hurrying():
-            self._write(encode("DRAIN"))
+            self.write(encode("DRAIN"))
 
     def close(self) -> None:
         """Give all messages back and close the connection.
@@ -144,20 +132,18 @@ class Links:
         """
         self._closed.set()
         with self._hurrying():
-            for message in self._held:
-                self.give_back(message)
+            self.held.give_all_back()
         # A close loses outcomes that are under way by TCP.
         if self._thread is not threading.current_thread() and (left := self._outcomes.wait(REPORT_SECONDS)):
             log.warning("outcomes that the worker has not stored: %d; their messages may run again", left)
-        with self._lock:
+        with self.lock:
             thread = self._thread if self._connection is not None else None
             if self._connection is not None:
                 self._connection.end_sending()
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSE_SECONDS)
-        with self._lock:
+        with self.lock:
             if self._connection is not None:
-                self._connection.interrupt()  # ends the read of the other thread; a close alone does not
                 self._connection.close()
                 self._connection = None
 
@@ -165,21 +151,21 @@ class Links:
     def _hurrying(self) -> Iterator[None]:
         """Take the lock in CLOSE_SECONDS, and give each later write as long: this process stops."""
         self._is_stopping = True
-        if not self._lock.acquire(timeout=CLOSE_SECONDS):
+        if not self.lock.acquire(timeout=CLOSE_SECONDS):
             if (connection := self._connection) is not None:
                 connection.interrupt()  # ends the write of the thread that has the lock
-            self._lock.acquire()
+            self.lock.acquire()
         try:
             if self._connection is not None:
                 self._connection.write_seconds = CLOSE_SECONDS
             yield
         finally:
-            self._lock.release()
+            self.lock.release()
 
     def _leave_draining(self) -> None:
         """Let the reading thread connect to another worker once a worker that stops has all outcomes."""
         connection = self._connection
-        if connection is not None and self._workers.avoided is not None and not self._held and not connection.is_ending:
+        if connection is not None and self._workers.avoided is not None and not self.held and not connection.is_ending:
             connection.end_sending()
             connection.interrupt_later(LEAVE_SECONDS)  # a worker that hangs may not keep this process
 
@@ -190,7 +176,7 @@ class Links:
                 # Without the lock, for which outcomes and the end of the process would wait.
                 self._read(self._connection or self._use(self._workers.connect()))
             except BrokerConnectionError as error:
-                self._welcome.refuse(str(error))
+                self.welcome.refuse(str(error))
                 log.warning("%s; trying again", error)
             self._closed.wait(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
@@ -198,15 +184,15 @@ class Links:
     def _read(self, connection: WorkerConnection) -> None:
         try:
             for frame in connection.frames():
-                self._receive(frame)
+                self._receive(connection, frame)
         except (OSError, ValueError) as error:
-            if not self._closed.is_set() and self._welcome.trouble is None:
+            if not self._closed.is_set() and self.welcome.trouble is None:
                 log.warning("the connection to the worker broke: %s", error)
         self._disconnect()
 
     def _disconnect(self) -> None:
         """Drop all messages that have not started: the worker has taken them back."""
-        with self._lock:
+        with self.lock:
             if (connection := self._connection) is not None:
                 if connection.has_hung:
                     log.warning("the worker at %s does not answer; connecting again, maybe elsewhere", self._workers.at)
@@ -214,66 +200,63 @@ class Links:
                 connection.close()
                 self._connection = None
                 self._outcomes.end_connection(is_read=connection.is_ending)
-            self._welcome.expect_again()
-            self._held.drop_unstarted()
+            self.welcome.expect_again()
+            self.held.drop_unstarted()
 
     def _use(self, connected: socket.socket | TlsSocket) -> WorkerConnection:
         """Register this process on a new connection, and send the outcomes that no worker has answered."""
-        with self._lock:
+        with self.lock:
             connection = WorkerConnection(connected, CLOSE_SECONDS if self._is_stopping else WRITE_SECONDS)
             if self._closed.is_set():
                 connection.close()
                 return connection
             self._connection = connection
             connection.interrupt_later(WELCOME_SECONDS)
-            self._welcome.expect()
+            self.welcome.expect()
             self.generation += 1
-            self._write(self._hello())
-            for name, places in self._held.places.items():
-                self._write(encode("ROOM", queue=name, places=places))
+            self.write(self._hello())
+            for name, places in self.held.places.items():
+                self.write(encode("ROOM", queue=name, places=places))
             if self._is_stopping:
-                self._write(encode("DRAIN"))
+                self.write(encode("DRAIN"))
             self._send_outcomes()
             return connection
 
     def _send_outcomes(self) -> None:
         for key, frame in [*self._outcomes.unsent.items()]:
-            if not self._write(frame):
+            if not self.write(frame):
                 return
             self._outcomes.sent(key)
 
     def _hello(self) -> bytes:
         return encode_hello(self.session_id, self.threads, self.prefetch, self._actors())
 
-    def _write(self, frame: bytes) -> bool:
+    def write(self, frame: bytes) -> bool:
         """Write a frame; returns False without a connection, which the reading thread renews."""
-        return self._connection is not None and self._connection.write(frame)
+        with self.lock:
+            return self._connection is not None and self._connection.write(frame)
 
-    def _receive(self, frame: Mapping[str, Any]) -> None:
+    def _receive(self, connection: WorkerConnection, frame: Mapping[str, Any]) -> None:
         match frame["kind"]:
             case "MESSAGE":
-                self._take(frame)
+                self.held.take(frame)
             case "WELCOME":
-                self.endpoints = dict(frame["endpoints"])
-                self.refused = dict(frame["refused"])
-                if self.refused:
-                    log.error("%s", refusal_line(self.refused))
+                connection.keep()
                 self._pause_seconds = MIN_PAUSE_SECONDS
-                self._welcome.arrive()
-                with self._lock:
-                    if self._connection is not None and not self._connection.is_ending:
-                        self._connection.keep()
+                self.welcome.arrive(frame["endpoints"], frame["refused"])
             case "REFUSED":
                 reason = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
                 self._pause_seconds = REFUSED_PAUSE_SECONDS
                 log.error("%s; trying again in %d s", reason, REFUSED_PAUSE_SECONDS)
-                self._welcome.refuse(reason)
+                self.welcome.refuse(reason)
                 self._workers.try_last()
                 raise OSError(reason)
-            case "DROP" | "ABORT" as kind:
-                self._stop(kind, self._held.get(key_of(frame)))
+            case "DROP":
+                self.held.drop(key_of(frame))
+            case "ABORT":
+                self.held.abort(key_of(frame))
             case "WRITTEN":
-                with self._lock:
+                with self.lock:
                     self._outcomes.answered(key_of(frame))
                 if not frame["is_written"]:
                     log.warning(
@@ -282,32 +265,6 @@ class Links:
                     )
             case "DRAIN":
                 log.info("the worker at %s stops", self._workers.at)
-                with self._lock:
+                with self.lock:
                     self._workers.avoid()
                     self._leave_draining()
-
-    def _stop(self, kind: str, message: MessageInHand | None) -> None:
-        if message is not None and kind == "DROP":
-            self.give_back(message)
-        elif message is not None:
-            message.abort()
-            if message.is_dropped:  # no outcome follows, which would end the hold
-                with self._lock:
-                    self._held.remove(message.key)
-
-    def _take(self, frame: Mapping[str, Any]) -> None:
-        try:
-            message = MessageInHand(frame, self, self.generation)
-        except DecodeError as error:
-            log.warning("cannot decode the message of execution %s: %s", frame["execution"], error)
-            with self._lock:
-                self._write(encode_malformed(key_of(frame), str(error)))
-            return
-        with self._lock:
-            if self._connection is None or self._connection.is_ending:
-                return  # the worker takes it back at the end of the connection
-            inbox = self._held.add(message)
-        if inbox is None:
-            self.give_back(message)
-        else:
-            inbox.put(message)

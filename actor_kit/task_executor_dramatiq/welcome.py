@@ -1,14 +1,22 @@
 """Welcome of a worker, for which the threads of a process wait."""
 
+import logging
 import threading
+from collections.abc import Mapping
 
 from dramatiq.errors import BrokerConnectionError
+
+from task_executor_dramatiq.refusals import refusal_line
+
+log = logging.getLogger("task_executor_dramatiq")
 
 
 class Welcome:
     """Answer of a worker to this process: none yet, a welcome, or `trouble`, the reason why there is none."""
 
     def __init__(self) -> None:
+        self.endpoints: Mapping[str, str] = {}  # by actor
+        self.refused: Mapping[str, str] = {}  # reasons by actor
         self.trouble: str | None = None  # nothing listens, or the worker refuses
         self._decided = threading.Event()
 
@@ -21,8 +29,11 @@ class Welcome:
         """Wait for another answer; trouble stays until a worker can be reached."""
         self._decided.clear()
 
-    def arrive(self) -> None:
-        """Note the welcome."""
+    def arrive(self, endpoints: Mapping[str, str], refused: Mapping[str, str]) -> None:
+        """Note a welcome: the endpoints of the registered actors, and the reasons why other actors have none."""
+        self.endpoints, self.refused = endpoints, refused
+        if refused:
+            log.error("%s", refusal_line(refused))
         self._decided.set()
 
     def refuse(self, trouble: str) -> None:

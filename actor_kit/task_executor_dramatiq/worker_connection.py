@@ -29,7 +29,7 @@ class WorkerConnection:
         self._send: Callable[[bytes, float], None]
         self._send = connected.sendall if isinstance(connected, TlsSocket) else partial(send_within, connected)
         self._reader = FrameReader()
-        self._timer: threading.Timer | None = None
+        self._timer = threading.Timer(0.0, self._give_up)  # never started
 
     def write(self, frame: bytes) -> bool:
         """Write a frame; returns False if the connection is broken."""
@@ -49,14 +49,14 @@ class WorkerConnection:
 
     def interrupt_later(self, seconds: float) -> None:
         """Let all reads and writes end after a time, unless `keep` or `close` comes first."""
-        self.keep()
+        self._timer.cancel()
         self._timer = threading.Timer(seconds, self._give_up)
         self._timer.daemon = True
         self._timer.start()
 
     def keep(self) -> None:
-        """Interrupt the connection no longer: the worker has answered."""
-        if self._timer is not None:
+        """Note that the worker has answered: only the end of the connection has a time limit from now on."""
+        if not self.is_ending:
             self._timer.cancel()
 
     def interrupt(self) -> None:
@@ -71,8 +71,9 @@ class WorkerConnection:
             self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Close the socket, of which no other thread may be reading."""
-        self.keep()
+        """Close the socket, and end the read of another thread."""
+        self._timer.cancel()
+        self.interrupt()  # a close alone ends no read
         self._socket.close()
 
     def _give_up(self) -> None:

@@ -333,7 +333,7 @@ def test_process_closes_although_its_worker_hangs(
                 message.start()
                 message.results.append("x" * 8_000_000)
                 ending = pool.submit(message.conclude, is_failed=False)
-                eventually(lambda: is_locked(links._lock))  # noqa: SLF001 - nothing else shows that a write hangs
+                eventually(lambda: is_locked(links.lock))  # nothing else shows that a write hangs
             if hang in {"of an outcome", "of the DRAIN"}:
                 pool.submit(links.stop_messages).result(PATIENCE_SECONDS)
             if hang == "of an outcome":  # by the next connection, it delays no other thread for longer either
