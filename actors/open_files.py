@@ -11,6 +11,8 @@ from brokers.sharing.quota import max_claims
 RESERVE = 128
 ACTOR_PROCESSES = 1_000  # connected processes of users at each listener for which files may be open
 MAX_ACTOR_PROCESSES = 10_000  # at each listener, however many files may be open
+# Connections by TLS without an accepted key, from the accept on. One more is closed at once; the kit tries again.
+MAX_WITHOUT_KEY = 512
 DEFAULT_POOL_SIZE = 10
 
 
@@ -21,8 +23,7 @@ def ensure_open_files(settings: Settings) -> None:
     few more while it connects to a name with several addresses that do not answer.
     """
     needed = _needed(settings)
-    wanted = needed + (ADDRESSES_AT_ONCE - 1) * max_claims(settings.worker_max_concurrent)
-    wanted += ACTOR_PROCESSES * _listeners(settings)
+    wanted = needed + _passing(settings) + ACTOR_PROCESSES * _listeners(settings)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return
@@ -35,15 +36,26 @@ def ensure_open_files(settings: Settings) -> None:
 
 
 def max_actor_processes(settings: Settings) -> int:
-    """Return how many processes with actors may connect at each listener; deliveries keep the files that they need."""
+    """Return how many processes with actors may connect at each listener; deliveries keep the files that they need.
+
+    Connections that are being made keep their files, too, but under a low limit no more than half of the rest.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MAX_ACTOR_PROCESSES
-    return min(max(1, (soft - _needed(settings)) // max(1, _listeners(settings))), MAX_ACTOR_PROCESSES)
+    left = soft - _needed(settings)
+    left -= min(_passing(settings), left // 2)
+    return min(max(1, left // max(1, _listeners(settings))), MAX_ACTOR_PROCESSES)
 
 
 def _needed(settings: Settings) -> int:
     return max_claims(settings.worker_max_concurrent) + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
+
+
+def _passing(settings: Settings) -> int:
+    """Return the files of connections that are being made: to further addresses of a name, and without a key yet."""
+    racing = (ADDRESSES_AT_ONCE - 1) * max_claims(settings.worker_max_concurrent)
+    return racing + bool(settings.actors_tls_addr) * MAX_WITHOUT_KEY
 
 
 def _listeners(settings: Settings) -> int:

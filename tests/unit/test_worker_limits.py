@@ -12,6 +12,7 @@ from app.kernel.config import Settings
 from tests.waiting import HUNG_SECONDS
 
 SETTINGS = {"TE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nowhere", "TE_WORKER_MAX_CONCURRENT": "200"}
+TLS = {"TE_ACTORS_TLS_ADDR": "h:1"}
 
 WITH_LIMITS = """
 import resource, sys
@@ -59,11 +60,31 @@ def test_processes_with_actors_have_descriptors_of_their_own() -> None:
     assert done.stdout == "(2138, 4000)\n"
 
 
+def test_files_that_a_worker_asks_for_are_the_files_that_it_gives_to_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = Settings.from_env(SETTINGS | {"TE_ACTORS_LISTEN": "/tmp/actors"} | TLS)
+    limits = [(100, 5000)]
+    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(open_files.resource, "setrlimit", lambda _, found: limits.append(found))
+    open_files.ensure_open_files(settings)
+    assert limits[-1] == (3650, 5000)
+    assert open_files.max_actor_processes(settings) == open_files.ACTOR_PROCESSES
+
+
 @pytest.mark.parametrize(
     ("files", "tls", "most"),
-    [(2138, {}, 1750), (2138, {"TE_ACTORS_TLS_ADDR": "h:1"}, 875), (300, {}, 1), (-1, {}, 10_000), (10**6, {}, 10_000)],
+    [
+        (2138, {}, 1000),
+        (3650, TLS, 1000),
+        (1200, {}, 406),  # half of the files that are left
+        (1200, TLS, 203),
+        (300, {}, 1),
+        (-1, {}, 10_000),
+        (10**6, {}, 10_000),
+    ],
 )
-def test_processes_with_actors_leave_the_files_that_deliveries_need(
+def test_processes_with_actors_leave_the_files_that_deliveries_and_new_connections_need(
     monkeypatch: pytest.MonkeyPatch, files: int, tls: dict[str, str], most: int
 ) -> None:
     monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: (files, files))

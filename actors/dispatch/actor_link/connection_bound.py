@@ -1,6 +1,14 @@
 """Bound on the connections of processes at one listener: each takes a file of the worker, which its deliveries need."""
 
+import logging
+import time
+
+from actors.open_files import MAX_ACTOR_PROCESSES
 from app.kernel.formats import numbered
+
+log = logging.getLogger(__name__)
+
+LOG_SECONDS = 1.0  # between two lines about refused connections
 
 
 class ConnectionBound:
@@ -9,17 +17,26 @@ class ConnectionBound:
     def __init__(self, most: int) -> None:
         self._most = most
         self._count = 0
+        self._logs_at = 0.0
 
     def take(self) -> str | None:
         """Count a connection; return the reason for a refusal if it is one too many."""
         if self._count >= self._most:
-            return (
-                f"the worker process has {numbered(self._count, 'connection')} of processes with actors, and may have "
-                "no more: start more workers, or raise its limit of open files (LimitNOFILE, ulimit -n)"
-            )
+            is_lower = self._most < MAX_ACTOR_PROCESSES
+            or_files = ", or raise its limit of open files (LimitNOFILE, ulimit -n)" if is_lower else ""
+            count = numbered(self._count, "connection")
+            reason = f"the worker process has {count} of processes with actors, and may have no more"
+            return f"{reason}: start more workers{or_files}"
         self._count += 1
         return None
 
     def leave(self) -> None:
         """Count the end of a connection."""
         self._count -= 1
+
+    def note_refusal(self, place: object, reason: str) -> None:
+        """Log a refused connection, at most one in LOG_SECONDS."""
+        now = time.monotonic()
+        if now >= self._logs_at:
+            self._logs_at = now + LOG_SECONDS
+            log.warning("refusing a process at %s: %s", place, reason)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from actors.dispatch.actor_link.frames import FrameError, FrameKind, encode, first_frame
 from actors.dispatch.actor_link.peer import Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection
+from actors.open_files import MAX_WITHOUT_KEY
 from app.kernel.access.key_ring import Key
 from app.kernel.config import SettingError
 from app.kernel.errors import TaskExecutorError, UnavailableError
@@ -25,8 +26,6 @@ log = logging.getLogger(__name__)
 KEY_SECONDS = 10.0  # for the handshake, and for the key after it
 RECHECK_SECONDS = 30.0  # a connection with a revoked key lasts for at most as long
 MAX_KEY_FRAME_BYTES = 1024
-# Connections without an accepted key, from the accept on. One more is closed at once; the kit tries again.
-MAX_WITHOUT_KEY = 512
 # A machine that is gone closes no connection; these probes find it as soon as a lease would run out.
 _PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 15_000}
 
@@ -136,7 +135,7 @@ class KeyGate(asyncio.Protocol):
 
     def _refuse(self, reason: str) -> None:
         self._timer.cancel()
-        self._port.note_refusal(self._transport.get_extra_info("peername"), reason)
+        self._port.bound.note_refusal(self._transport.get_extra_info("peername"), reason)
         self._transport.write(encode(FrameKind.REFUSED, reason=reason))
         self._transport.close()
 

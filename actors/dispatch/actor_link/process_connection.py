@@ -46,7 +46,7 @@ class ProcessConnection(asyncio.Protocol):
             )
         elif (reason := self._bound.take()) is not None:
             self._may_run = False
-            log.warning("refusing a process at %s: %s", "the socket" if peer.key is None else "the port", reason)
+            self._bound.note_refusal("the socket" if peer.key is None else "the port", reason)
             self._refuse(reason)
 
     def data_received(self, data: bytes) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import socket
-import time
 from typing import TYPE_CHECKING
 
 from actors.dispatch.actor_link.connection_bound import ConnectionBound
@@ -16,7 +15,6 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0  # after an accept that failed, for want of descriptors
 SHUTDOWN_SECONDS = 1.0  # for a peer that answers no close
-LOG_SECONDS = 1.0  # between two lines about refused connections
 
 
 class TlsPort:
@@ -28,7 +26,6 @@ class TlsPort:
         self.bound = ConnectionBound(server.service.max_connections)
         self._without_key = set[KeyGate]()
         self._accepting: list[asyncio.Task[None]] = []
-        self._logs_at = 0.0
 
     async def open(self, backlog: int) -> None:
         """Listen at all addresses of the host; raises OSError."""
@@ -52,13 +49,6 @@ class TlsPort:
     def left(self, gate: KeyGate) -> None:
         """Make room: a connection has ended, or its key is accepted."""
         self._without_key.discard(gate)
-
-    def note_refusal(self, address: object, reason: str) -> None:
-        """Log a refused connection, at most one in LOG_SECONDS."""
-        now = time.monotonic()
-        if now >= self._logs_at:
-            self._logs_at = now + LOG_SECONDS
-            log.warning("refusing a process at %s: %s", address, reason)
 
     async def _accept(self, listener: socket.socket) -> None:
         listener.setblocking(False)

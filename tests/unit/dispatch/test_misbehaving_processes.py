@@ -12,10 +12,12 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import actor as actor_dispatch
 from actors.dispatch.actor import ActorDispatcher
-from actors.dispatch.actor_link import hand, pace, process_connection, process_session
+from actors.dispatch.actor_link import connection_bound, hand, pace, process_connection, process_session
+from actors.dispatch.actor_link.connection_bound import ConnectionBound
 from actors.dispatch.actor_link.frames import MAX_FRAME_BYTES, FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.server import ActorService
 from actors.dispatch.base import History, Unconditional
+from actors.open_files import MAX_ACTOR_PROCESSES
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import identity, run
 from tests.unit.dispatch.actor_services import opening, path_of, quick_registrations, service_of
@@ -247,20 +249,34 @@ def test_process_has_no_more_threads_queues_and_actors_than_a_process_can_have(
     run(opening(service), main)
 
 
-def test_process_beyond_the_bound_is_refused_until_another_leaves(sockets: Path) -> None:
+@pytest.mark.parametrize("bound", [1, MAX_ACTOR_PROCESSES])
+def test_advice_about_the_bound_is_a_limit_of_files_only_if_it_helps(bound: int) -> None:
+    connections = ConnectionBound(bound)
+    assert {connections.take() for _ in range(bound)} == {None}
+    reason = connections.take() or ""
+    assert "start more workers" in reason
+    assert ("ulimit -n" in reason) == (bound == 1)
+
+
+def test_process_beyond_the_bound_is_refused_until_another_leaves(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection_bound, "LOG_SECONDS", 600.0)
     service = replace(service_of(sockets, quick_registrations()), max_connections=1)
 
     async def main(_: ActorDispatcher) -> None:
         async with process_at(service, "first") as first:
             await first.next(FrameKind.WELCOME)
-            async with process_at(service, "second") as second:
-                reason = (await second.next(FrameKind.REFUSED))["reason"]
+            for _ in range(3):
+                async with process_at(service, "second") as second:
+                    reason = (await second.next(FrameKind.REFUSED))["reason"]
             assert "raise its limit of open files" in reason
         await asyncio.to_thread(eventually, lambda: not service.processes.serving("mail"))
         async with process_at(service, "second") as second:
             await second.next(FrameKind.WELCOME)
 
     run(opening(service), main)
+    assert caplog.text.count("refusing a process at the socket") == 1
 
 
 def test_process_with_a_result_beyond_the_bound_of_frames_keeps_its_connection(sockets: Path) -> None:
