@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import socket
 import ssl
 from collections.abc import Callable
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEY_SECONDS = 10.0  # for the handshake, and for the key after it
-RECHECK_SECONDS = 30.0  # a connection with a revoked key lasts for at most as long
+RECHECK_SECONDS = 25.0  # at most 30 s, for which a connection with a revoked key lasts
+_SPREAD = 0.8, 1.2  # of processes that connect at once
 MAX_KEY_FRAME_BYTES = 1024
 # A machine that is gone closes no connection; these probes find it as soon as a lease would run out.
 _PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 15_000}
@@ -121,7 +123,7 @@ class KeyGate(asyncio.Protocol):
 
     async def _recheck(self, presented: str, connection: ProcessConnection) -> None:
         while True:
-            await asyncio.sleep(self._tls.recheck_seconds)
+            await asyncio.sleep(self._tls.recheck_seconds * random.uniform(*_SPREAD))
             if self._transport.is_closing():
                 return
             try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sqlalchemy import Row
+from sqlalchemy import Row, TextClause
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.endpoints import versions
@@ -42,6 +42,14 @@ OPTIONS = ("max_lost", "soft_timeout_ms", "cron", "timezone")
 
 # The code of the actor decides about its retries. This policy is for attempts whose process was lost.
 _POLICY = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms": 1000, "max_delay_ms": 1000}
+
+SPECS = statement(
+    "actors.specs",
+    """
+    SELECT name, endpoint_type, spec FROM endpoints
+     WHERE name = ANY (CAST(:names AS TEXT[])) AND deleted_at IS NULL
+    """,
+)
 
 KNOWN = statement(
     "actors.known",
@@ -84,7 +92,7 @@ def register(
     A process with a key registers no actor of a queue that the key may not work. Raises UnavailableError.
     """
     found = RegisteredActors()
-    names, known = _known(database, actors)
+    names, known = _stored(database, KNOWN, actors)
     for each in actors:
         actor = str(each.get("name"))
         try:
@@ -106,7 +114,7 @@ def register(
 
 def closed_actors(database: Database, actors: Sequence[Mapping[str, Any]], key: Key) -> set[str]:
     """Return the actors that `register` would refuse now for the queues of a key; raises UnavailableError."""
-    names, known = _known(database, actors)
+    names, known = _stored(database, SPECS, actors)
     closed = set[str]()
     for each in actors:
         actor = str(each.get("name"))
@@ -119,10 +127,12 @@ def closed_actors(database: Database, actors: Sequence[Mapping[str, Any]], key: 
     return closed
 
 
-def _known(database: Database, actors: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], dict[str, Row[Any]]]:
+def _stored(
+    database: Database, query: TextClause, actors: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, str], dict[str, Row[Any]]]:
     """Return the endpoint of each actor, and the endpoints that exist."""
     names = {str(each.get("name")): endpoint_name(str(each.get("name"))) for each in actors}
-    return names, {row.name: row for row in database.fetch(KNOWN, {"names": sorted(set(names.values()))})}
+    return names, {row.name: row for row in database.fetch(query, {"names": sorted(set(names.values()))})}
 
 
 def spec_of(actor: str, queue: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,10 @@ def test_closed_actors_of_a_key_are_the_actors_that_a_registration_refuses_for_t
     found = register(database, actors, key=shop)
     assert found.closed == closed_actors(database, actors, shop) == {"other"}
     register(database, [{"name": "pay", "queue": "money"}])
-    assert closed_actors(database, actors, shop) == register(database, actors, key=shop).closed == {"other", "pay"}
+    with queries_of(database) as queries:
+        closed = closed_actors(database, actors, shop)
+    assert closed == register(database, actors, key=shop).closed == {"other", "pay"}
+    assert {"jobs" in query for query in queries} == {False}  # it runs twice a minute for each process
     assert versions.get(database, "pay").spec["queue"] == "money"
 
 
@@ -80,6 +83,19 @@ def test_key_takes_no_actor_of_a_closed_queue_into_its_own(database: Database) -
     found = register(database, [{"name": "pay", "queue": "mails"}], key=shop)
     assert "is of the queue 'money'" in found.refused["pay"]
     assert (versions.get(database, "pay").version, versions.get(database, "pay").spec["queue"]) == (1, "money")
+
+
+@contextmanager
+def queries_of(database: Database) -> Iterator[list[str]]:
+    """Collect the statements that a database gets."""
+    queries = list[str]()
+
+    def collect(_connection: object, _cursor: object, query: str, *_more: object) -> None:
+        queries.append(query)
+
+    event.listen(database.engine, "before_cursor_execute", collect)
+    yield queries
+    event.remove(database.engine, "before_cursor_execute", collect)
 
 
 @contextmanager

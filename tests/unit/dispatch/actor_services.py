@@ -28,6 +28,7 @@ class Registrations:
         self.failures = 0  # of the next records
         self.refused = dict[str, str]()
         self.closed_actors = set[str]()
+        self.queries = 0  # of closed actors
 
     def register(self, actors: Sequence[Mapping[str, Any]], key: Key | None = None) -> RegisteredActors:
         self.has_overtaken |= self.is_running
@@ -41,6 +42,7 @@ class Registrations:
         return RegisteredActors(endpoints, refused, {*self.closed_actors})
 
     def closed(self, _actors: Sequence[Mapping[str, Any]], _key: Key) -> set[str]:
+        self.queries += 1
         return {*self.closed_actors}
 
     def record(self, process: ActorProcess) -> None:

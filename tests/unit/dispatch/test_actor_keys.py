@@ -265,6 +265,26 @@ def test_actor_that_leaves_the_queues_of_a_key_is_refused_at_the_recheck(place: 
     run_on_uvloop(main())
 
 
+@pytest.mark.parametrize(("scope", "costs_queries"), [("actors:work", False), ("actors:work:own", True)])
+def test_recheck_of_a_key_of_all_queues_asks_for_no_closed_actors(
+    place: Place, sockets: Path, scope: str, costs_queries: bool
+) -> None:
+    keys, registrations = Keys({"a": scope}), quick_registrations()
+
+    def client(connection: TlsSocket) -> None:
+        with closing(connection):
+            assert answer_to(connection, HELLO)["kind"] == FrameKind.WELCOME
+            seen = keys.checks
+            eventually(lambda: keys.checks > seen + 3)
+
+    async def main() -> None:
+        async with listening(place, sockets, keys, registrations, recheck_seconds=0.01):
+            await asyncio.to_thread(lambda: client(place.connect()))
+
+    run_on_uvloop(main())
+    assert (registrations.queries > 0) == costs_queries
+
+
 def welcomes(connection: TlsSocket) -> Iterator[set[str]]:
     """Yield the endpoints of each WELCOME."""
     connection._plain.settimeout(20)  # noqa: SLF001 - else a missing frame would hang the test
