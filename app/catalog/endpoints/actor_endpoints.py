@@ -78,7 +78,7 @@ class Schedules(Protocol):
     """Repeating jobs of actors with the option `cron`."""
 
     def follow(self, endpoint: str) -> None:
-        """Let the jobs of an actor agree with its stored spec; raises InvalidCronError, ConflictError."""
+        """Let the jobs of an actor agree with its stored spec; raises InvalidCronError."""
 
 
 def register(

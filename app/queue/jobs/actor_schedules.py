@@ -5,6 +5,9 @@ was retired makes room for a later job with the same schedule.
 """
 
 import hashlib
+import logging
+import random
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from typing import Any
 
 from app.catalog.endpoints import versions
 from app.kernel.db import Database
-from app.kernel.errors import ConflictError, JobNotFoundError
+from app.kernel.errors import JobNotFoundError
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.queue.jobs.following_jobs import Placing
@@ -22,7 +25,10 @@ from app.queue.jobs.job_model import NewJob, own_key
 from app.schedule.timetable import Timetable
 from schema.states import JobStatus, Trigger
 
+log = logging.getLogger(__name__)
+
 TRIES = 5  # to agree with the stored spec, while processes of other versions change it
+MAX_PAUSE_SECONDS = 0.2  # between two tries, so that processes that start at once do not meet again
 
 # The first version of a job keeps the key when a request replaces it; later versions have none.
 CHAINS = statement(
@@ -77,23 +83,31 @@ class ActorSchedules:
         self._creator = Creator(database, shards=placing.shards, look_ahead_ms=placing.look_ahead_ms)
 
     def follow(self, endpoint: str) -> None:
-        """Let the live or paused jobs of an actor agree with its stored spec; raises InvalidCronError, ConflictError.
+        """Let the live or paused jobs of an actor agree with its stored spec; raises InvalidCronError.
 
         The jobs are read after the spec, and both again after each change. If two processes register different
         schedules at once, the process with the later read corrects the jobs.
         """
         for _ in range(TRIES):
-            wanted, jobs = _Schedule.of(versions.get(self._database, endpoint).spec), self._find(endpoint)
-            digest = None if wanted is None else wanted.digest
-            others = [job_id for job_id, found in jobs.live.items() if found != digest]
-            if not others and (wanted is None or jobs.live):
+            if self._agree(endpoint):
                 return
-            for job_id in others:
-                with suppress(JobNotFoundError):  # deleted since
-                    cancel_job(self._database, job_id, actor="actors")
-            if wanted is not None and digest not in jobs.live.values():
-                self._create(endpoint, wanted, jobs)
-        raise ConflictError(f"Other processes change the `cron` of {endpoint!r} at the same time. Start again.")
+            time.sleep(random.uniform(0, MAX_PAUSE_SECONDS))
+        # The process that changes the jobs corrects them; this process serves the actor.
+        log.warning("other processes change the schedule of actor %s; leaving its jobs to them", endpoint)
+
+    def _agree(self, endpoint: str) -> bool:
+        """Return whether the jobs agree with the spec; if not, change them."""
+        wanted, jobs = _Schedule.of(versions.get(self._database, endpoint).spec), self._find(endpoint)
+        digest = None if wanted is None else wanted.digest
+        others = [job_id for job_id, found in jobs.live.items() if found != digest]
+        if not others and (wanted is None or jobs.live):
+            return True
+        for job_id in others:
+            with suppress(JobNotFoundError):  # deleted since
+                cancel_job(self._database, job_id, actor="actors")
+        if wanted is not None and digest not in jobs.live.values():
+            self._create(endpoint, wanted, jobs)
+        return False
 
     def _create(self, endpoint: str, wanted: _Schedule, jobs: _Jobs) -> None:
         new = NewJob(

@@ -13,6 +13,7 @@ from app.kernel import db
 from app.kernel.access.key_ring import Key
 from app.kernel.db import Database
 from app.kernel.errors import EndpointNotFoundError
+from app.queue.jobs import actor_schedules
 from app.queue.jobs.actor_schedules import ActorSchedules
 from app.queue.jobs.following_jobs import Placing
 from tests.integration.client import Api
@@ -202,6 +203,31 @@ def test_processes_of_two_versions_that_register_at_once_leave_one_schedule(
     assert register(database, [older], schedules=Interrupted(database, [newer])).refused == {}
     stored = versions.get(database, "report").spec["cron"]
     assert [cron for cron, _, status in schedules_of(database) if status == "ACTIVE"] == [stored]
+
+
+class Contended(ActorSchedules):
+    """Schedules with another process that registers another schedule between each read of the spec and of the jobs."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, Placing(1, 5_000))
+        self.database, self.reads = database, 0
+
+    def _find(self, endpoint: str) -> Any:
+        self.reads += 1
+        other = {"name": "report", "options": {"cron": f"{self.reads} * * * *"}}
+        register(self.database, [other], schedules=ActorSchedules(self.database, Placing(1, 5_000)))
+        return super()._find(endpoint)
+
+
+def test_actor_is_served_although_other_processes_change_its_schedule_all_the_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(actor_schedules, "MAX_PAUSE_SECONDS", 0.0)
+    contended = Contended(database)
+    found = register(database, [{"name": "report", "options": {"cron": "0 9 * * *"}}], schedules=contended)
+    assert (found.endpoints, found.refused) == ({"report": "report"}, {})
+    assert contended.reads == actor_schedules.TRIES
+    assert "other processes change the schedule of actor report" in caplog.text
 
 
 def test_job_that_an_interrupted_registration_has_left_is_retired_by_the_next(database: Database) -> None:
