@@ -33,7 +33,7 @@ _Write = Callable[[Batch[Any]], None]
 
 
 class Finalizer(BackgroundThread):
-    """Writes the completions, releases and passed soft limits of one worker process."""
+    """Writes the completions and releases of one worker process, and the notes on its attempts."""
 
     is_vital = True
 

@@ -33,7 +33,7 @@ NOTE = statement(
       RETURNING event_id),
     logged AS (
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
-      SELECT log_id, execution_id, attempt, 'WARN', message, noted_at FROM noted
+      SELECT log_id, execution_id, attempt, 'WARN', message, noted_at FROM noted WHERE message IS NOT NULL
       ON CONFLICT (log_id) DO NOTHING
       RETURNING log_id)
     SELECT reason FROM noted
@@ -46,7 +46,8 @@ class AttemptNote(NamedTuple):
 
     key: ClaimKey
     reason: ChangeReason
-    message: str
+    message: str | None
+    """Text of the WARN line; None: no line, as the event is no reason to act."""
     noted_at: float
     event_id: str
     log_id: str
@@ -58,18 +59,17 @@ class AttemptNote(NamedTuple):
 
     @classmethod
     def of_start(cls, claim: ClaimKey) -> "AttemptNote":
-        message = f"attempt {claim.attempt} begins the actor again, after a loss of its worker"
-        return cls._now(claim, ChangeReason.ACTOR_STARTED, message)
+        return cls._now(claim, ChangeReason.ACTOR_STARTED, None)
 
     @classmethod
-    def _now(cls, claim: ClaimKey, reason: ChangeReason, message: str) -> "AttemptNote":
+    def _now(cls, claim: ClaimKey, reason: ChangeReason, message: str | None) -> "AttemptNote":
         return cls(claim, reason, message, time.monotonic(), ids.event_id(), ids.log_id())
 
 
 def note(
     database: Database, worker_id: str, notes: Sequence[AttemptNote], *, unless_locked: bool = False
 ) -> Counter[str]:
-    """Write an event and a WARN line for each attempt that is still running; returns their number by reason."""
+    """Write the event and the WARN line of each attempt that is still running; returns their number by reason."""
     now = time.monotonic()
     params = {
         "worker": worker_id,

@@ -20,6 +20,7 @@ from tests.contract.scheduler.reclaiming import DEATHS
 from tests.contract.scheduler.reclaiming import claimed as claimed_by_http
 
 CLAIM = text("SELECT attempt_count, started_at FROM executions WHERE execution_id = :id")
+WARNINGS = text("SELECT message FROM execution_logs WHERE level = 'WARN' ORDER BY logged_at, log_id")
 STUCK_MS, GRACE_MS = 300_000, 60_000
 
 
@@ -64,7 +65,9 @@ def test_actor_is_stuck_after_its_own_time_limit(
 def begin(database: Database, execution_id: str) -> None:
     """Note that the running attempt has begun its actor, as an attempt does after a loss of its worker."""
     key = ClaimKey(execution_id, *next(iter(database.fetch(CLAIM, {"id": execution_id}))))
+    before = database.fetch(WARNINGS)
     assert note(database, "wrk_1", [AttemptNote.of_start(key)]) == {"ACTOR_STARTED": 1}
+    assert database.fetch(WARNINGS) == before  # a start is no reason to act
 
 
 def lose_worker(database: Database, number: int) -> dict[str, int]:
