@@ -88,10 +88,11 @@ class ActorSchedules:
         The jobs are read after the spec, and both again after each change. If two processes register different
         schedules at once, the process with the later read corrects the jobs.
         """
-        for _ in range(TRIES):
+        for earlier in range(TRIES):
             if self._agree(endpoint):
                 return
-            time.sleep(random.uniform(0, MAX_PAUSE_SECONDS))
+            if earlier:  # the first try makes the change of this process
+                time.sleep(random.uniform(0, MAX_PAUSE_SECONDS))
         # The process that changes the jobs corrects them; this process serves the actor.
         log.warning("other processes change the schedule of actor %s; leaving its jobs to them", endpoint)
 
