@@ -148,8 +148,10 @@ class Child:
 def family(pid: int) -> list[int]:
     """List a process and its descendants, the process first; an empty list after its end.
 
-    psutil's `children` compares start times by the machine's clock, which may be set in between.
+    psutil's `children` compares start times by the machine's clock, which may be set in between. Its cache skips a
+    process once whose number belonged to an earlier process.
     """
+    psutil.process_iter.cache_clear()
     children = defaultdict[int, list[int]](list)
     for process in psutil.process_iter(["ppid"]):
         children[process.info["ppid"]].append(process.pid)
