@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Sequence
 
 from task_executor_dramatiq.frames import MessageKey
 
@@ -16,14 +15,16 @@ class Outcomes:
         """Take the lock of the connection."""
         self.unsent: dict[MessageKey, bytes] = {}
         self._unanswered: dict[MessageKey, bytes] = {}  # on the present connection
+        self._bytes = 0  # of all these frames
         self._changed = threading.Condition(lock)
 
     def add(self, key: MessageKey, frame: bytes) -> None:
         """Keep an outcome until it is answered; beyond the bounds the oldest outcome is given up."""
         self.unsent[key] = frame
-        while _is_beyond([*self._unanswered.values(), *self.unsent.values()]):
+        self._bytes += len(frame)
+        while len(self._unanswered) + len(self.unsent) > MAX_OUTCOMES or self._bytes > MAX_BYTES:
             oldest = self._unanswered or self.unsent
-            del oldest[next(iter(oldest))]
+            self._bytes -= len(oldest.pop(next(iter(oldest))))
 
     def sent(self, key: MessageKey) -> None:
         """Note that an outcome is sent."""
@@ -31,13 +32,14 @@ class Outcomes:
 
     def answered(self, key: MessageKey) -> None:
         """Note that the worker has stored or refused an outcome."""
-        self._unanswered.pop(key, None)
+        self._bytes -= len(self._unanswered.pop(key, b""))
         self._changed.notify_all()
 
     def end_connection(self, *, is_read: bool) -> None:
         """Send unanswered outcomes again by the next connection, unless the worker has read all before the end."""
         self.unsent = self.unsent if is_read else {**self._unanswered, **self.unsent}
         self._unanswered = {}
+        self._bytes = sum(map(len, self.unsent.values()))
         self._changed.notify_all()
 
     def wait(self, seconds: float) -> int:
@@ -47,7 +49,3 @@ class Outcomes:
             while self._unanswered and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
             return len(self._unanswered) + len(self.unsent)
-
-
-def _is_beyond(frames: Sequence[bytes]) -> bool:
-    return len(frames) > MAX_OUTCOMES or sum(map(len, frames)) > MAX_BYTES
