@@ -52,10 +52,10 @@ def read_filter(schema: Schema, names: Collection[str], period: tuple[str, str],
 
 def refuse_misspelt(filters: Collection[str], *others: str) -> None:
     """Refuse a field of the address that nothing reads, and an empty filter: both would widen a bulk job."""
-    known = (*filters, SINCE, *others)
-    for name in sorted(request.args.keys() - {*known, IS_CHOICE}):
+    known = (*filters, *others)
+    for name in sorted(request.args.keys() - {*known}):
         refuse(name, f"Unknown field.{remedy(name, known)}")
-    for name in (*filters, SINCE):
+    for name in filters:
         if name in request.args and not _text(name):
             refuse(name, "Must have a value.")
 

@@ -3,7 +3,7 @@
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import now, to
-from app.console.pages.address_filter import refuse_misspelt
+from app.console.pages.address_filter import IS_CHOICE, SINCE, refuse_misspelt
 from app.console.pages.bulk_form import RATE, faults_of, loaded, rate_of
 from app.console.pages.letters_page import NAMES, letter_filter, wanted_letters
 from app.features.bulk_jobs.api import preview_in
@@ -21,7 +21,7 @@ page = ConsolePage(
 @page.show
 def show() -> Values:
     """Preview the operation of the address."""
-    refuse_misspelt(NAMES, "rate")
+    refuse_misspelt((*NAMES, SINCE), IS_CHOICE, "rate")
     given, _, faults = letter_filter(now())
     wanted = wanted_letters(given, now()) if not faults else {}
     shown: Values = {"given": given, "faults": faults, "seen": None, "wanted": compact_json(wanted)}

@@ -8,7 +8,7 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import Fields, form, query
 from app.console.http.page_rendering import now, to
 from app.console.pages import walks_page
-from app.console.pages.address_filter import refuse_misspelt
+from app.console.pages.address_filter import IS_CHOICE, SINCE, refuse_misspelt
 from app.console.pages.bulk_form import MAX_WANTED, RATE, check_typed, faults_of, loaded, rate_of
 from app.console.pages.execution_query import NAMES, filter_of_address, wanted_of
 from app.console.pages.schedule_filter import FILTERS as FILTERS_OF_JOBS
@@ -48,7 +48,7 @@ page = ConsolePage(
 @page.show
 def show() -> Values:
     """Preview the operation of the address; the form starts it."""
-    refuse_misspelt(NAMES, *_LEAST, "action", "if_running", "rate")
+    refuse_misspelt((*NAMES, SINCE), *_LEAST, IS_CHOICE, "action", "if_running", "rate")
     verb = BulkAction(query().choice("action", [each.value for each in _VERBS], BulkAction.RETRY.value))
     found = filter_of_address(now())
     given = _given(query())

@@ -6,7 +6,7 @@ from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
-from app.console.pages.address_filter import refuse_misspelt
+from app.console.pages.address_filter import IS_CHOICE, SINCE, refuse_misspelt
 from app.console.pages.bulk_form import MAX_WANTED, check_typed, faults_of, loaded, rate_of
 from app.console.pages.letters_page import NAMES, letter_filter, wanted_letters
 from app.features.dead_letters.redrives_api import NewRedriveSchema, begin_in, preview_in
@@ -25,7 +25,7 @@ page = ConsolePage("redrive", "/dead-letters/redrive", "Redrive", reads="POST /r
 @page.show
 def show() -> Values:
     """Preview the redrive of the address, with the changes since its newest failure."""
-    refuse_misspelt(NAMES, "rate", "to_endpoint", "trial", "least")
+    refuse_misspelt((*NAMES, SINCE), IS_CHOICE, "rate", "to_endpoint", "trial", "least")
     given, _, faults = letter_filter(now())
     wanted = wanted_letters(given, now()) if not faults else {}
     shown: Values = {"given": given, "faults": faults, "seen": None, "since": None}

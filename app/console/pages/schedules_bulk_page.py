@@ -5,15 +5,15 @@ from typing import Any
 from flask import request
 
 from app.console.http.console_page import ConsolePage, Values
-from app.console.http.forms import query, refuse
+from app.console.http.forms import query
 from app.console.http.page_rendering import to
+from app.console.pages.address_filter import refuse_misspelt
 from app.console.pages.bulk_form import MAX_WANTED, RATE, loaded, rate_of
 from app.console.pages.schedule_filter import given_filter, labels_of
 from app.features.bulk_jobs.api import preview_in
 from app.features.bulk_jobs.schemas import NewBulkOperationSchema
 from app.features.bulk_jobs.store import FILTERS_OF_SCHEDULES, OF_SCHEDULES
 from app.kernel.formats import compact_json
-from app.kernel.suggestions import remedy
 from app.web.services import services
 
 page = ConsolePage(
@@ -29,7 +29,9 @@ page = ConsolePage(
 def show() -> Values:
     """Preview the operation of the address."""
     verb = query().choice("action", [each.value for each in OF_SCHEDULES], "pause")
-    given = _given()
+    refuse_misspelt(FILTERS_OF_SCHEDULES, "action", "rate")
+    names = sorted(request.args.keys() & {*FILTERS_OF_SCHEDULES})
+    given = {name: query().text(name, longest=MAX_WANTED) for name in names}
     wanted: dict[str, Any] = given | ({"labels": labels_of(given["labels"])} if "labels" in given else {})
     body = loaded(NewBulkOperationSchema(), {"action": verb, "wanted": wanted, "all": not wanted})
     return {
@@ -41,15 +43,3 @@ def show() -> Values:
         "seen": preview_in(services().creator, body),
         "schedules": to("schedules", **given_filter()),
     }
-
-
-def _given() -> dict[str, str]:
-    """Return the filter of the address; a field that would be ignored is refused, because it would widen the filter."""
-    given: dict[str, str] = {}
-    for name in sorted(request.args.keys() - {"action", "rate"}):
-        if name not in FILTERS_OF_SCHEDULES:
-            refuse(name, f"Unknown field.{remedy(name, FILTERS_OF_SCHEDULES)}")
-        given[name] = query().text(name, longest=MAX_WANTED)
-        if not given[name]:
-            refuse(name, "Must have a value.")
-    return given
