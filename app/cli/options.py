@@ -29,7 +29,7 @@ _MAX_TEXT = 200
 
 
 class EnumChoice(click.Choice[str]):
-    """EnumChoice of an enumeration, by its value in any case."""
+    """Member of an enumeration, by its value in any case."""
 
     def __init__(self, members: type[StrEnum]) -> None:
         super().__init__([each.value for each in members], case_sensitive=False)

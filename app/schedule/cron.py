@@ -29,8 +29,8 @@ from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
 from app.schedule.zones import fault_of, time_zone
 
-# Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 MAX_CRON = 256  # characters of an expression
+# Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(9900, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
