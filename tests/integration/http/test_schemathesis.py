@@ -142,7 +142,7 @@ def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Cal
     test()
 
 
-@each_case(("method", "path"), choice_of(OPERATIONS, 24))
+@each_case(("method", "path"), choice_of(OPERATIONS, 16))
 def test_generated_cases_match_the_document(method: str, path: str, schema: BaseSchema, call: Call) -> None:
     try_out(schema, method, path, count=20, call=call)
 
