@@ -6,7 +6,7 @@ from flask import Blueprint, Flask
 
 from app.console.access import guard
 from app.console.access.permission import Permissions
-from app.console.http import actions, error_pages, response_headers, static_files
+from app.console.http import actions, error_pages, page_request, response_headers, static_files
 from app.console.http.console_page import PAGES_OF
 from app.console.live import pulse
 from app.console.pages import PAGES, sign_in_page, time_zone_page
@@ -21,6 +21,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     """Add the console to an application that has the resources of the API."""
     permissions = Permissions(app, resources)
     app.extensions[PAGES_OF] = PAGES
+    page_request.register(app, resources)
     blueprint = Blueprint(NAME, __name__, url_prefix="/console")
     guard.register(blueprint, permissions, public=PUBLIC, streams=frozenset({pulse.ROUTE}))
     response_headers.register(blueprint)

@@ -13,7 +13,7 @@ from werkzeug.exceptions import HTTPException
 
 from app.console.access import permission, session_cookie
 from app.console.access.permission import Permissions, current_key
-from app.console.http import notices
+from app.console.http import notices, page_request
 from app.console.http.page_rendering import here, html, now, once, render, to
 from app.console.http.response_headers import nonce
 from app.kernel.access.api_keys import Scope
@@ -64,11 +64,21 @@ class ConsolePage:
         path: Its route below /console.
         nav: Name in the navigation; empty if the page is not in it.
         under: Name of the page in the navigation that is marked while this page is shown.
+        has_request: Whether `reads` answers with the values of the page, so that its footer has the request.
         regions: Its regions by name; the module of another feature may add one.
     """
 
     def __init__(
-        self, name: str, path: str, title: str, *, reads: str | None, nav: str = "", shortcut: str = "", under: str = ""
+        self,
+        name: str,
+        path: str,
+        title: str,
+        *,
+        reads: str | None,
+        nav: str = "",
+        shortcut: str = "",
+        under: str = "",
+        has_request: bool = True,
     ) -> None:
         self.name = name
         self.nav = nav
@@ -76,6 +86,7 @@ class ConsolePage:
         self.under = under or name
         self.title = title
         self.path = path
+        self.has_request = has_request
         self._reads = reads
         self._show: ReadValues = _nothing
         self.regions: dict[str, Region] = {}
@@ -84,6 +95,11 @@ class ConsolePage:
     def is_open(self) -> bool:
         """Return whether the current key may open the page by its address alone."""
         return "<" not in self.path and (self._reads is None or permission.may(self._reads))
+
+    @property
+    def curl(self) -> str:
+        """Return the request of the API with the values of the page, as a command; empty without a request."""
+        return page_request.curl_of(self._reads) if self.has_request and self._reads and request.method == "GET" else ""
 
     def show(self, read: Read) -> Read:
         """Register the function that returns the variables of the frame; it takes the parts of the path by name."""

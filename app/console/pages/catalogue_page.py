@@ -60,8 +60,12 @@ KINDS = {
     )
 }
 
-page = ConsolePage("catalogue", "/catalogue", "Catalogue", reads="GET /configs", nav="Catalogue", shortcut="c")
-one_page = ConsolePage("catalogue_one", "/catalogue/<kind>/<name>", "", reads="GET /configs", under="catalogue")
+page = ConsolePage(
+    "catalogue", "/catalogue", "Catalogue", reads="GET /configs", nav="Catalogue", shortcut="c", has_request=False
+)
+one_page = ConsolePage(
+    "catalogue_one", "/catalogue/<kind>/<name>", "", reads="GET /configs", under="catalogue", has_request=False
+)
 new_page = ConsolePage("catalogue_new", "/catalogue/new/<kind>", "", reads="POST /configs", under="catalogue")
 
 

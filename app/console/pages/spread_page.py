@@ -31,7 +31,9 @@ from app.web.services import services
 MOST, TICKS = 100, 3
 OPERATION = "PUT /jobs/<job_id>"
 
-page = ConsolePage("spread", "/schedules/spread", "Spread schedules", reads="GET /schedules/day", under="schedules")
+page = ConsolePage(
+    "spread", "/schedules/spread", "Spread schedules", reads="GET /schedules/day", under="schedules", has_request=False
+)
 
 
 class SpreadRow(NamedTuple):

@@ -9,7 +9,7 @@ from app.console.http.actions import BACK
 from app.console.http.console_page import ConsolePage, Values
 from app.schedule.zones import fault_of, names
 
-page = ConsolePage("time_zone", "/time-zone", "Time zone", reads="GET /stats/figures")
+page = ConsolePage("time_zone", "/time-zone", "Time zone", reads="GET /stats/figures", has_request=False)
 
 
 @page.show
