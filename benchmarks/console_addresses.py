@@ -29,6 +29,7 @@ _QUERIES = {
     "spread": ("date=2099-01-01&minute=120",),
     "what_if": ("length=1d",),
     "history": ("last=24h", "last=30d", "endpoint={endpoint}&last=30d"),
+    "deliveries": ("from=2020-01-01T00:00:00Z", "from=2020-01-01T00:00:00Z&endpoint={endpoint}"),
     "letters": (
         *("state=resolved", "endpoint={endpoint}", "error_type=nobody", "labels=team=nobody"),
         *("group=0000000000000000", "since=30d", "newest=10000"),

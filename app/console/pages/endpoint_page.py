@@ -20,12 +20,12 @@ from app.console.http.forms import ETAG, change, form, query
 from app.console.http.page_rendering import to
 from app.console.http.request_values import once_a_request
 from app.console.pages.breaker_reach import reach_of_breakers
+from app.console.pages.chart_changes import watched_targets
 from app.console.pages.history_page import chart_values
-from app.console.pages.periods import PERIODS, chosen_period
+from app.console.pages.periods import choice_of_periods, shown_period
 from app.console.views.difference import differences
 from app.console.views.json_text import parsed_json, shown_json
 from app.console.views.reach import reach
-from app.features.breakers import store as breakers
 from app.features.limits import api as limits_api
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import marshmallow_faults
@@ -52,8 +52,8 @@ def show(name: str) -> Values:
         "endpoint": _endpoint(name),
         "is_inline": is_inline(name),
         "opened": _opened(name),
-        "ranges": PERIODS,
-        "last": chosen_period(),
+        "ranges": choice_of_periods(),
+        "last": shown_period(),
         "reach": reach_of_endpoint(name),
     }
 
@@ -66,7 +66,7 @@ def now_(name: str) -> Values:
 @page.region("flow", live="flow breakers")
 def flow(name: str) -> Values:
     """Read the state of the limits, and the breakers that are not closed."""
-    broken = [row._asdict() for row in breakers.of_endpoint(services().database, name)]
+    broken = [each for each in watched_targets(name) if each["holds"]]
     return {
         "endpoint": _endpoint(name),
         "limits": limits_api.state_of_limits(_endpoint(name)),

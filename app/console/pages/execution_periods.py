@@ -3,14 +3,13 @@
 from datetime import timedelta
 
 from app.console.http.console_page import Values
-from app.console.http.list_pages import UNTIL
-from app.console.http.page_rendering import here, now
+from app.console.http.page_rendering import now
 from app.console.pages.address_filter import SINCE
+from app.console.pages.deliveries_page import address_of_deliveries
 from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage
-from app.console.views.period_bars import BAR_HEIGHT, PeriodBar, period_bars
+from app.console.views.period_bars import BAR_HEIGHT, period_bars
 from app.features.rollups.delivery_history import ALL, Range, chosen_step, read_deliveries
 from app.features.rollups.text_chart import STEPS_OF_CHARTS
-from app.kernel.formats import rfc3339
 from app.web.services import services
 
 BARS = 36
@@ -28,17 +27,12 @@ def periods_of(found: ExecutionQueryOfPage) -> Values:
         return {"periods": []}
     step_s = chosen_step(until - since, now() - since, points=BARS, ladder=STEPS_OF_CHARTS)
     wanted = Range.of(since, until, step_s, now())
-    points = read_deliveries(services().database, wanted, endpoint=found.wanted.endpoint or ALL)
+    endpoint = found.wanted.endpoint or ALL
+    points = read_deliveries(services().database, wanted, endpoint=endpoint)
     bars = period_bars(points, timedelta(seconds=step_s))
     return {
-        "periods": [(bar, _narrowed(bar)) for bar in bars],
+        "periods": [(bar, address_of_deliveries(bar.start, bar.end, endpoint)) for bar in bars],
         "range": wanted,
         "height": BAR_HEIGHT,
         "most": max((bar.attempts for bar in bars), default=0),
     }
-
-
-def _narrowed(bar: PeriodBar) -> str:
-    """Return the address of the list of executions that were created in a period."""
-    times = zip(CREATED, (rfc3339(bar.start), rfc3339(bar.end)), strict=True)
-    return here(**dict(times), **{SINCE: "", UNTIL: "", "after": ""})

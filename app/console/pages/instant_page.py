@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import now
+from app.console.pages.deliveries_page import address_of_deliveries
 from app.console.views.event_lines import event_line
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
 from app.features.events import store as events_store
@@ -25,7 +26,7 @@ AROUND = timedelta(minutes=5)
 MAX_EVENTS, MAX_LETTERS, MAX_CHANGES = 200, 200, 100
 GROUPS = ("breaker", "worker", "workflow", "catalogue")
 
-page = ConsolePage("at", "/at/<instant>", "One instant", reads="GET /events", under="activity")
+page = ConsolePage("at", "/at/<instant>", "One instant", reads="GET /events", under="activity", has_request=False)
 
 
 @page.show
@@ -51,7 +52,7 @@ def rates(instant: str) -> Values:
     history = read_history(database, Range.of(at - AROUND, at + AROUND, 0, now()), rollup_slots.marks(database))
     step = timedelta(seconds=history.range.step_s)
     points = [point for point in history.points if point.counts is not None or point.gauges is not None]
-    return {"points": points, "at": at, "step": step}
+    return {"points": points, "at": at, "step": step, "list_of": address_of_deliveries}
 
 
 @page.region("failures", reads="GET /dead-letters")

@@ -46,7 +46,8 @@ def figures() -> Values:
     """Read the figures of the window, and their course."""
     length = PERIODS[_window()]
     history = read_last(services().database, length, chosen_step(length, length, points=POINTS))
-    return {"figures": overview_figures.figures(history, shared_figures().service().statistics)}
+    shown = overview_figures.figures(history, shared_figures().service().statistics)
+    return {"figures": shown, "window": _window()}
 
 
 @page.region("endpoints", live="rollups breakers flow letters")

@@ -1,4 +1,4 @@
-// Charts: draws the values of each [data-chart] with uPlot; the table below has the same values.
+// Charts: draws the values of each [data-chart] with uPlot; the tables below have the same values, changes and lists.
 (() => {
   "use strict";
 
@@ -6,7 +6,7 @@
   const drawn = new Map(); // by id of the plot: the chart and its data
   // A canvas needs a resolved colour, and variables with light-dark() resolve on elements only.
   function resolved(name) {
-    const probe = document.querySelector(".legend .key") || document.body;
+    const probe = document.querySelector(".lines .line") || document.body;
     const before = probe.style.color;
     probe.style.color = `var(${name})`;
     const found = getComputedStyle(probe).color;
@@ -32,7 +32,35 @@
   const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: zone });
   const DECADES = [1, 10, 100, 1000, 10000, 60000, 600000, 3600000];
 
-  function options(plot, data) {
+  // Changes: a dashed line through the chart at the instant of each.
+  function mark(chart, data) {
+    const { ctx, bbox } = chart;
+    ctx.save();
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    for (const { at, tone } of data.marks) {
+      const x = chart.valToPos(at, "x", true);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.strokeStyle = resolved(tone === "wait" ? "--soft" : `--${tone}`);
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+    }
+    ctx.restore();
+  }
+
+  // A span that was dragged over: the deliveries of its steps.
+  function list(chart, data, path) {
+    const { left, width } = chart.select;
+    if (!path || !width) return;
+    const address = new URL(path, location.href);
+    const instant = (seconds) => new Date(seconds * 1000).toISOString();
+    address.searchParams.set("from", instant(data.at[chart.posToIdx(left)]));
+    address.searchParams.set("until", instant(data.ends[chart.posToIdx(left + width)]));
+    location.assign(address);
+  }
+
+  function options(plot, data, path) {
     const axis = { stroke: resolved("--soft"), grid: { stroke: resolved("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const isTime = data.unit === "ms";
     const isLong = data.at.at(-1) - data.at[0] > 2 * 86400;
@@ -40,12 +68,16 @@
       width: plot.clientWidth || 400,
       height: HEIGHT,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
-      cursor: { y: false, drag: { x: false } },
+      cursor: { y: false, drag: { x: Boolean(path), setScale: false } },
       legend: { show: false },
       scales: { x: { time: true }, y: isTime ? { distr: 3, log: 10 } : { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1e-3)] } },
       axes: [{ ...axis, size: 26, values: (_chart, values) => values.map(isLong ? day : clock) }, { ...axis, size: 62, ...(isTime ? { splits: (_chart, _axis, low, high) => DECADES.filter((ms) => ms >= low && ms <= high) } : {}), values: (_chart, values) => values.map((value) => (value == null ? "" : isTime ? duration(value) : value.toLocaleString("en"))) }],
       series: [{}, ...data.lines.map((line) => ({ label: line.label, stroke: resolved(`--${line.tone}`), width: 1.75, points: { show: false }, spanGaps: false }))],
-      hooks: { setCursor: [(chart) => tell(plot, data, chart.cursor.idx)] },
+      hooks: {
+        draw: [(chart) => mark(chart, data)],
+        setCursor: [(chart) => tell(plot, data, chart.cursor.idx)],
+        setSelect: [(chart) => list(chart, data, path)],
+      },
     };
   }
 
@@ -53,6 +85,8 @@
     const tip = plot.querySelector(".chart-tip");
     if (!tip) return;
     const parts = data.lines.map((line) => `${line.label} ${shown(line.values[index], data.unit)}`);
+    const next = data.at[index + 1] ?? Infinity;
+    parts.push(...data.marks.filter(({ at }) => at >= data.at[index] && at < next).map(({ words }) => words));
     tip.textContent = index == null ? "" : `${clock(data.at[index])} ${zone} · ${parts.join(" · ")}`;
   }
 
@@ -65,7 +99,7 @@
     const data = JSON.parse(box.dataset.chart);
     // A logarithmic axis has no zero.
     const values = data.lines.map((line) => line.values.map((value) => (data.unit === "ms" && value === 0 ? 1 : value)));
-    const chart = new uPlot(options(plot, data), [data.at, ...values], plot);
+    const chart = new uPlot(options(plot, data, box.dataset.list), [data.at, ...values], plot);
     const tip = document.createElement("p");
     tip.className = "chart-tip";
     tip.setAttribute("aria-hidden", "true");

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from app.console.views import words
+from app.console.views.words import percent
 from app.features.rollups.delivery_history import DeliveryCounts, Point
 from app.features.rollups.distribution import Distribution
 from app.features.rollups.rollup_statements import COUNTS
 from schema.rollup_bounds import LATE_MS, TOOK_MS
+
+ON_TIME = 0.999  # share of attempts that should start within BUDGET_MS
 
 
 def total_of(points: Sequence[Point]) -> tuple[DeliveryCounts | None, int]:
@@ -14,6 +17,15 @@ def total_of(points: Sequence[Point]) -> tuple[DeliveryCounts | None, int]:
     counted = [point.counts for point in points if point.counts is not None]
     seconds = sum(point.counted_seconds for point in points)
     return (_sum_of(counted), seconds) if counted else (None, 0)
+
+
+def budget_words(on_time: float | None) -> str:
+    """Write how much is left of the share of attempts that may be late; empty if nothing started."""
+    if on_time is None:
+        return ""
+    left = round(1 - (1 - on_time) / (1 - ON_TIME), 6)
+    rest = f"{percent(left)} are left" if left > 0 else "none is left"
+    return f"of the {percent(1 - ON_TIME)} that may be late, {rest}"
 
 
 def up_to(milliseconds: float | None) -> str:

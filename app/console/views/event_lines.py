@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.console.views.places import place_of
+from app.console.views.words import duration
 from app.features.events.event import Event
 
 MAX_DETAILS = 4
@@ -30,6 +31,7 @@ _DONE = {
     "flow": "limits, queue or pause changed",
     "drain": "drain requested",
 }
+_CODES = frozenset({"error", "from", "to", "reason", "trigger"})  # details with a code, which is shown in words
 _HIDDEN = frozenset({"node", "item", "run", "resource_type", "worker_id", "action"})
 
 
@@ -88,8 +90,15 @@ def _subject(event: Event, group: str) -> tuple[str, str]:
 def _details(event: Event) -> str:
     named = [event.subject] if event.kind.group == "workflow" and event.subject else []
     shown = named + [
-        f"{name.replace('_', ' ')} {value}"
+        _detail(name, value)
         for name, value in event.details.items()
         if name not in _HIDDEN and isinstance(value, str | int | float) and not isinstance(value, bool)
     ]
     return ", ".join(shown[:MAX_DETAILS])
+
+
+def _detail(name: str, value: str | float) -> str:
+    if name == "duration_ms" and not isinstance(value, str):
+        return f"took {duration(value)}"
+    text = str(value).replace("_", " ").lower() if name in _CODES else str(value)
+    return f"{name.replace('_', ' ')} {text}"

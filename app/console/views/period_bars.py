@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from app.console.views.counted_time import counted_ends
 from app.features.rollups.delivery_history import Point
 
 BAR_HEIGHT = 40.0
@@ -25,11 +26,12 @@ class PeriodBar:
 
 def period_bars(points: Sequence[Point], step: timedelta) -> list[PeriodBar]:
     """Return the steps with attempts, scaled to the busiest one; `failed` counts attempts after which none follows."""
+    ends = counted_ends(points, step)
     counted = [(place, point.at, point.counts) for place, point in enumerate(points) if point.counts is not None]
     most = max((counts.attempts for _, _, counts in counted), default=0)
     return [
         PeriodBar(
-            *(place, at, at + step, counts.attempts, failed),
+            *(place, at, ends[place], counts.attempts, failed),
             *(_height(counts.attempts, most), _height(failed, most)),
         )
         for place, at, counts in counted

@@ -115,10 +115,10 @@ CHANGE = statement(
     """,
     later=_LATER,
 )
-_ENDPOINTS = f"""ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
+ENDPOINTS = f"""ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
                                  ORDER BY e.endpoint LIMIT {MAX_ENDPOINTS}) AS endpoints"""  # noqa: S608 - a constant
 _COLUMNS = f"""b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
-           b.probe_until, {_ENDPOINTS}"""
+           b.probe_until, {ENDPOINTS}"""
 LIST = statement(
     "breakers.list",
     """
@@ -136,7 +136,7 @@ GET = statement(
     columns=_COLUMNS,
 )
 # Ignores breakers that no due execution has probed for a minute: their endpoints may resolve to other targets now.
-_COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
+COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
 OF_ENDPOINT = statement(
     "breakers.of_endpoint",
     """
@@ -146,13 +146,13 @@ OF_ENDPOINT = statement(
        AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = own.endpoint AND p.breaker = CAST('"off"' AS JSONB))
      ORDER BY b.target
     """,
-    endpoints=_ENDPOINTS,
-    counts=_COUNTS,
+    endpoints=ENDPOINTS,
+    counts=COUNTS,
 )
 COUNT_BY_STATE = statement(
     "breakers.count_by_state",
     "SELECT b.state, count(*) AS n FROM breakers AS b WHERE {counts} GROUP BY b.state",
-    counts=_COUNTS,
+    counts=COUNTS,
 )
 EVENTS = statement(
     "breakers.events",

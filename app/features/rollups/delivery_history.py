@@ -155,15 +155,15 @@ def chosen_step(
 
 
 def read_history(
-    database: Database, wanted: Range, marks: Marks, *, endpoint: str = ALL, queue: str = FLEET
+    database: Database, wanted: Range, marks: Marks, *, endpoint: str = ALL, queue: str | None = FLEET
 ) -> DeliveryHistory:
-    """Read the history of an endpoint and of a queue."""
+    """Read the history of an endpoint and of a queue; without a queue, it has no gauges."""
     params = _params(wanted, endpoint)
-    gauges = _gauges(wanted, database.fetch(SAMPLES, params | {"queue": queue}))
+    gauges = {} if queue is None else _gauges(wanted, database.fetch(SAMPLES, params | {"queue": queue}))
     counted = read_deliveries(database, wanted, endpoint=endpoint)
     points = [replace(point, gauges=gauges.get(place)) for place, point in enumerate(counted)]
     failures = database.fetch(FAILURES, params)
-    return DeliveryHistory(wanted, endpoint, queue, marks.reached.get(wanted.level), points, failures)
+    return DeliveryHistory(wanted, endpoint, queue or FLEET, marks.reached.get(wanted.level), points, failures)
 
 
 def read_deliveries(database: Database, wanted: Range, *, endpoint: str = ALL) -> list[Point]:

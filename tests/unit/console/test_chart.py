@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.console.views import words
 from app.console.views.chart import charts_of
-from app.console.views.delivery_totals import total_of, up_to
+from app.console.views.delivery_totals import budget_words, total_of, up_to
 from app.console.views.heatmap import heatmap_of
 from app.features.rollups.delivery_history import DeliveryCounts, DeliveryHistory, Gauges, Point, Range
 from app.features.rollups.distribution import Distribution
@@ -28,7 +28,7 @@ def history() -> DeliveryHistory:
     points = [
         Point(at(0), 0, None, None),
         Point(at(1), 60, counts({0: 30, 3: 29, 15: 1}, failed=6), Gauges(7, 5000, 2, 3, 9)),
-        Point(at(2), 60, counts({}), None),
+        Point(at(2), 40, counts({}), None),
     ]
     return DeliveryHistory(Range(START, at(3), 60), "", "", at(3), points, [])
 
@@ -42,12 +42,14 @@ def test_gap_has_no_value_and_a_quiet_step_has_zero() -> None:
 
 def test_table_has_the_values_of_the_picture_newest_first() -> None:
     deliveries, lateness, *_ = charts_of(history())
+    first, second = START + timedelta(minutes=1), START + timedelta(minutes=2)
     assert deliveries.rows == [
-        (START + timedelta(minutes=2), ["0", "0", "0"]),
-        (START + timedelta(minutes=1), ["1", "0", "0.1"]),
+        (second, second + timedelta(seconds=40), ["0", "0", "0"]),
+        (first, second, ["1", "0", "0.1"]),
     ]
-    assert lateness.rows == [(START + timedelta(minutes=1), ["≤ 1 ms", "≤ 25 ms", "> 1 h"])]
+    assert lateness.rows == [(first, second, ["≤ 1 ms", "≤ 25 ms", "> 1 h"])]
     data = json.loads(deliveries.data)
+    assert [end - start for start, end in zip(data["at"], data["ends"], strict=True)] == [60, 60, 40]
     assert data["at"] == [round(START.timestamp()) + 60 * number for number in range(3)]
     assert [line["values"] for line in data["lines"]] == [[*line.values] for line in deliveries.lines]
 
@@ -62,7 +64,7 @@ def test_heatmap_shades_each_class_by_its_share() -> None:
 def test_sum_leaves_out_gaps() -> None:
     total, seconds = total_of(history().points)
     assert total is not None
-    assert (total.attempts, total.failed, seconds) == (60, 6, 120)
+    assert (total.attempts, total.failed, seconds) == (60, 6, 100)
     assert total_of([history().points[0]]) == (None, 0)
 
 
@@ -74,3 +76,9 @@ def test_percentiles_are_shown_as_bounds() -> None:
         "≤ 10 s",
         "> 1 h",
     ]
+
+
+def test_budget_is_the_share_that_may_still_be_late() -> None:
+    words_of = [budget_words(share) for share in (1.0, 0.9999, 0.999, 0.9, None)]
+    rests = [text.removeprefix("of the 0.1 % that may be late, ") for text in words_of]
+    assert rests == ["100.0 % are left", "90.0 % are left", "none is left", "none is left", ""]
