@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from flask import request
 
@@ -16,11 +15,12 @@ from app.console.http.request_values import once_a_request
 from app.console.http.viewer_zone import local
 from app.console.pages.breaker_reach import reach_of_breakers
 from app.console.pages.wait_forecast import forecast_of
-from app.console.views.answer_text import shown_answer
+from app.console.views.attempt_loss import LOST, NOBODY, loss_of
 from app.console.views.curl_text import curl_of_delivery, curl_of_read
-from app.console.views.json_text import shown_json, shown_text
+from app.console.views.json_text import shown_json
 from app.console.views.reason_words import way_out_of
 from app.console.views.row_without_contents import without_contents
+from app.console.views.shown_attempt import hidden_attempt, is_uncertain, shown_attempt
 from app.console.views.timeline import timeline
 from app.console.views.words import full_instant
 from app.features.dead_letters.letter_list import letters_of
@@ -35,6 +35,7 @@ from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInp
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import ExecutionHistory, history_of
+from app.queue.reading.holders import Holders, holders_of
 from app.queue.reading.log_lines import logs_of
 from app.queue.reading.rendered_request import NextRequest, request_of
 from app.queue.reading.waiting_reasons import Explanation
@@ -46,7 +47,12 @@ from schema.states import CANCELLABLE, EndpointType, ExecutionStatus
 ATTEMPTS, LOG_LINES = 100, 200
 
 page = ConsolePage(
-    "execution", "/executions/<execution_id>", "Execution", reads="GET /executions/<execution_id>", under="executions"
+    "execution",
+    "/executions/<execution_id>",
+    "Execution",
+    reads="GET /executions/<execution_id>",
+    under="executions",
+    has_request=False,
 )
 
 
@@ -64,7 +70,7 @@ def show(execution_id: str) -> Values:
         "input": shown_json(execution.input) if is_open else "",
         "request": wanted,
         "spec": shown_json(wanted.spec) if is_open and wanted.spec is not None else "",
-        "answers": [_shown(each) for each in opened],
+        "answers": [shown_attempt(each) for each in opened],
         "sent_again": _sent_again(wanted) if is_open else None,
         **_raw(execution, is_open=is_open),
     }
@@ -89,8 +95,9 @@ def life(execution_id: str) -> Values:
         "reach": _reach_of_breaker(why),
         "is_waiting": execution.status in CANCELLABLE,
         "forecast": forecast_of(why, execution),
-        "picture": timeline(execution, tried, local(now())),
-        "uncertain": sum(_is_uncertain(each) for each in tried),
+        "picture": timeline(execution, tried, local(now()), _holders(execution_id)),
+        "lease_until": _holders(execution_id).leases.get(execution.worker_id or ""),
+        "uncertain": sum(is_uncertain(each) for each in tried),
         # The region below names earlier letters during retries; it reads the history, which must not hide this region.
         "letters": [] if execution.status is ExecutionStatus.RETRYING else _letters(execution),
         "may_retry": execution.status in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED},
@@ -102,7 +109,9 @@ def life(execution_id: str) -> Values:
 @page.region("attempts", live="executions", reads="GET /executions/<execution_id>/attempts")
 def attempts(execution_id: str) -> Values:
     found, is_closed = _attempts(execution_id), closed_contents.are_closed()
-    shown = [_hidden(each) if is_closed else _shown(each) for each in found]
+    holders = _holders(execution_id)
+    shape = hidden_attempt if is_closed else shown_attempt
+    shown = [shape(each) | {"loss": loss_of(each, holders)} for each in found]
     return {"attempts": shown, "most": ATTEMPTS, "is_closed": is_closed}
 
 
@@ -211,6 +220,17 @@ def _attempts(execution_id: str) -> Sequence[AttemptRecord]:
     return once_a_request("attempts", read, is_known=True).items
 
 
+def _holders(execution_id: str) -> Holders:
+    """Read the leases of the workers that hold or lost it; without such a worker there is nothing to read."""
+    execution = _execution(execution_id)
+    workers = {tried.worker_id for tried in _attempts(execution_id) if (tried.error or {}).get("type") in LOST}
+    if execution.status is ExecutionStatus.RUNNING:
+        workers.add(execution.worker_id)
+    if not workers:
+        return NOBODY
+    return once_a_request("holders", holders_of, services().database, execution_id, {each for each in workers if each})
+
+
 def _reach_of_breaker(why: Explanation) -> list[str] | None:
     """Return what closing the breaker that stops the execution reaches; None without one."""
     if why.reason != "BREAKER_OPEN":
@@ -220,34 +240,3 @@ def _reach_of_breaker(why: Explanation) -> list[str] | None:
 
 def _look_ahead() -> timedelta:
     return timedelta(seconds=services().settings.look_ahead_seconds)
-
-
-def _is_uncertain(tried: AttemptRecord) -> bool:
-    error: dict[str, Any] = tried.error or {}
-    return tried.status.value == "FAILED" and str(error.get("may_have_been_delivered", True)).lower() == "true"
-
-
-def _shown(tried: AttemptRecord) -> Values:
-    return {"tried": tried, "answer": _answer(tried), "uncertain": _is_uncertain(tried), **_raised(tried)}
-
-
-def _hidden(tried: AttemptRecord) -> Values:
-    """Return what is shown of an attempt while answers are closed."""
-    return _shown(tried) | {"answer": "", "causes": [], "traceback": ""}
-
-
-def _raised(tried: AttemptRecord) -> Values:
-    """Return category, causes and traceback of an exception of an actor; empty without an exception."""
-    category, causes, traceback = ((tried.error or {}).get(name) for name in ("category", "causes", "traceback"))
-    return {
-        "category": category if isinstance(category, str) else "",
-        "causes": [str(each) for each in causes] if isinstance(causes, list) else [],
-        "traceback": shown_text(traceback) if isinstance(traceback, str) else "",
-    }
-
-
-def _answer(tried: AttemptRecord) -> str:
-    """Return the answer of the receiver as text; empty if none is stored."""
-    outcome = tried.output if tried.output is not None else tried.error or {}
-    body = outcome.get("body", outcome if tried.output is not None else "")
-    return shown_answer(body) if body not in ("", None) else ""

@@ -10,21 +10,26 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from app.console.views import words
+from app.console.views.attempt_loss import LOST, NOBODY, Loss, loss_of
 from app.queue.executions.execution_model import AttemptRecord, Execution
+from app.queue.reading.holders import Holders
 from schema.states import AttemptStatus, ExecutionStatus
 
-MAX_ROWS = 60  # attempts that are drawn, the latest; three segments each
+MAX_ROWS = 40  # attempts that are drawn, the latest; five segments each
 LEFT, WIDTH, RIGHT = 92, 900, 250  # of labels, of the scale, of notes
 ROW, TOP, BOTTOM = 26, 30, 10
 LEAST = 7.0  # units of an attempt
 FOLDED = 26.0  # units of a stretch that is folded
 MAX_TICKS = 6
-LOST = frozenset({"WORKER_LOST", "STUCK"})
+_IDLE = frozenset({"planned", "late", "unheld"})
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of one row: `kind` is planned, late, good, bad, uncertain, lost or busy, `title` its words."""
+    """A stretch of one row, with its words.
+
+    `kind` is planned, late, good, bad, uncertain, lost, unheld, refused or busy.
+    """
 
     kind: str
     start: datetime
@@ -66,6 +71,10 @@ class Timeline:
     left_out: int
 
     @property
+    def kinds(self) -> set[str]:
+        return {piece.kind for row in self.rows for piece in row.pieces}
+
+    @property
     def width(self) -> int:
         return LEFT + WIDTH + RIGHT
 
@@ -81,10 +90,12 @@ class _Line:
     pieces: Sequence[Stretch]
 
 
-def timeline(execution: Execution, attempts: Sequence[AttemptRecord], now: datetime) -> Timeline:
+def timeline(
+    execution: Execution, attempts: Sequence[AttemptRecord], now: datetime, holders: Holders = NOBODY
+) -> Timeline:
     """Draw an execution; `attempts` are the latest first, as they are read."""
     shown = sorted(attempts, key=attrgetter("attempt_number"))[-MAX_ROWS:]
-    lines = list(_lines(execution, shown, now))
+    lines = list(_lines(execution, shown, now, holders))
     scale = _Scale([piece for line in lines for piece in line.pieces])
     rows = [
         TimelineRow(line.label, line.note, TOP + ROW * number, [scale.drawn(piece) for piece in line.pieces])
@@ -93,10 +104,10 @@ def timeline(execution: Execution, attempts: Sequence[AttemptRecord], now: datet
     return Timeline(rows, scale.ticks(now), scale.folds(), len(attempts) - len(shown))
 
 
-def _lines(execution: Execution, attempts: Sequence[AttemptRecord], now: datetime) -> Iterable[_Line]:
+def _lines(execution: Execution, attempts: Sequence[AttemptRecord], now: datetime, holders: Holders) -> Iterable[_Line]:
     before = execution.created_at
     for tried in attempts:
-        yield _attempt(tried, before)
+        yield _attempt(tried, before, loss_of(tried, holders), now)
         before = tried.completed_at or tried.started_at
     if execution.status is ExecutionStatus.RUNNING and execution.started_at is not None:
         number = execution.attempt_count
@@ -114,14 +125,21 @@ def _lines(execution: Execution, attempts: Sequence[AttemptRecord], now: datetim
         yield _Line("ended", execution.status.lower(), _waits(before, execution.run_at, execution.completed_at))
 
 
-def _attempt(tried: AttemptRecord, before: datetime) -> _Line:
+def _attempt(tried: AttemptRecord, before: datetime, loss: Loss, now: datetime) -> _Line:
     ended = tried.completed_at or tried.started_at
-    took, error = _span(tried.started_at, ended), tried.error or {}
+    took = _span(tried.started_at, ended) if tried.duration_ms is None else words.duration(tried.duration_ms)
+    error = tried.error or {}
     kind, outcome = _outcome(tried)
     title = f"attempt {tried.attempt_number}: {outcome}, {took}, on {tried.worker_id or 'no worker'}"
     pieces = [*_waits(before, tried.due_at or tried.started_at, tried.started_at)]
-    pieces.append(Stretch(kind, tried.started_at, ended, title))
+    pieces.append(Stretch(kind, tried.started_at, loss.lease_until or ended, title))
     type_ = str(error.get("type", "")).replace("_", " ").lower()
+    if loss.lease_until is not None:
+        unheld = f"lease ended {words.instant(loss.lease_until, now)}, taken back {words.instant(ended, now)}"
+        pieces.append(Stretch("unheld", loss.lease_until, ended, f"{unheld}, {_span(loss.lease_until, ended)} later"))
+    if loss.refused_at is not None:
+        came = f"its result came {words.instant(loss.refused_at, now)}, and was refused"
+        pieces.append(Stretch("refused", loss.refused_at, loss.refused_at, came))
     return _Line(f"attempt {tried.attempt_number}", f"{took} · {type_ or outcome}", pieces)
 
 
@@ -159,7 +177,7 @@ class _Scale:
         self._places = dict.fromkeys(self._instants, 0.0)
         self._folds = list[Tick]()
         stretches = list(zip(self._instants, self._instants[1:], strict=False))
-        runs = [piece for piece in pieces if piece.kind not in {"planned", "late"}]
+        runs = [piece for piece in pieces if piece.kind not in _IDLE]
         is_busy = [any(piece.start <= start and end <= piece.end for piece in runs) for start, end in stretches]
         spans = [(end - start) / timedelta(milliseconds=1) for start, end in stretches]
         busy = sum(span for span, runs_in_it in zip(spans, is_busy, strict=True) if runs_in_it)
@@ -183,7 +201,7 @@ class _Scale:
 
     def drawn(self, piece: Stretch) -> DrawnStretch:
         x = self._places[piece.start]
-        least = 3.0 if piece.kind not in {"planned", "late"} else 0.5
+        least = 3.0 if piece.kind not in _IDLE else 0.5
         return DrawnStretch(piece.kind, round(x, 1), round(max(self._places[piece.end] - x, least), 1), piece.title)
 
     def folds(self) -> Sequence[Tick]:

@@ -1,11 +1,13 @@
-"""Timelines: each wait and each attempt has its place, at any length."""
+"""Timelines: each wait, each attempt and each loss has its place, at any length."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from app.console.views.attempt_loss import Loss, loss_of
 from app.console.views.timeline import LEFT, MAX_ROWS, WIDTH, Timeline, timeline
 from app.queue.executions.execution_model import AttemptRecord, Execution
+from app.queue.reading.holders import Holders
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus
 from tests.cases import each_case
 
@@ -116,3 +118,33 @@ def test_only_the_latest_attempts_are_drawn() -> None:
     found = timeline(execution(ExecutionStatus.FAILED), tried, at(100_000))
     assert (len(found.rows), found.left_out) == (MAX_ROWS, 7)
     assert sum(len(row.pieces) for row in found.rows) <= 200
+
+
+@each_case(
+    ("lease", "expected"),
+    [
+        (at(60), Loss(at(60), at(90))),
+        (at(11), Loss(None, at(90))),  # of an earlier time
+        (at(400), Loss(None, at(90))),  # renewed since
+        (None, Loss(None, at(90))),  # the row of the worker was deleted
+    ],
+)
+def test_lease_counts_if_it_ended_during_the_attempt(lease: datetime | None, expected: Loss) -> None:
+    holders = Holders({} if lease is None else {"wrk_1": lease}, {3: at(90)})
+    assert loss_of(attempt(3, 20, 60, LOST, 20), holders) == expected
+    assert loss_of(attempt(3, 20, 60, REFUSED, 20), holders) == Loss(), "an attempt that was not lost"
+
+
+def test_result_is_refused_after_the_reclaim_even_if_clocks_differ() -> None:
+    assert loss_of(attempt(3, 20, 60, LOST, 20), Holders({}, {3: at(79)})) == Loss(None, at(80))
+
+
+def test_picture_shows_how_long_nobody_held_the_execution_and_its_late_result() -> None:
+    tried = [attempt(2, 100, 5, None, 80), attempt(1, 10, 60, LOST, 10)]
+    found = timeline(execution(ExecutionStatus.SUCCESS), tried, at(600), Holders({"wrk_1": at(60)}, {1: at(90)}))
+    assert kinds(found)[0] == ["planned", "lost", "unheld", "refused"]
+    _, lost, unheld, refused = found.rows[0].pieces
+    assert unheld.title == "lease ended 12:01:00, taken back 12:01:10, 10.0 s later"
+    assert refused.title == "its result came 12:01:30, and was refused"
+    assert lost.x < unheld.x < refused.x
+    assert {"unheld", "refused"} < found.kinds
