@@ -13,6 +13,7 @@ from app.kernel.access import api_keys, console_sessions
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
+from tests import rows
 from tests.browser.looks import check_pages
 from tests.browser.tab import PHONE, Tab, tab_of
 from tests.endings import begin_rollups
@@ -235,19 +236,33 @@ def test_view_of_a_list_is_saved_and_removed(tab: Tab) -> None:
     expect(tab.page.get_by_role("link", name="failed charges")).to_have_count(0)
 
 
-def test_palette_opens_a_page_by_a_part_of_its_name_or_searches(tab: Tab) -> None:
+def test_palette_goes_to_a_page_a_button_or_a_name_or_searches(tab: Tab, database: Database) -> None:
     tab.open("/console")
     tab.page.keyboard.press("Control+k")
-    expect(tab.page.get_by_label("Page, or a text to search for")).to_be_focused()
+    expect(tab.page.get_by_label("Page, button of this page, name")).to_be_focused()
     assert tab.violations() == []
     tab.page.keyboard.type("dead let")
-    expect(tab.page.get_by_text("Enter opens Dead letters.")).to_be_visible()
+    expect(tab.page.get_by_text("Enter goes to Dead letters.")).to_be_visible()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_url("**/console/dead-letters")
+    rows.add_endpoint(database, "charge-by-name")
     tab.page.keyboard.press("Control+k")
-    tab.page.keyboard.type("wrk_1")
+    tab.page.keyboard.type("by-na")
+    expect(tab.page.locator("#palette-names").get_by_role("link", name="charge-by-name")).to_be_visible()
+    expect(tab.page.get_by_text("Enter goes to charge-by-name.")).to_be_visible()
+    assert tab.violations() == []
     tab.page.keyboard.press("Enter")
-    tab.page.wait_for_url("**/console/search?q=wrk_1")
+    tab.page.wait_for_url("**/console/endpoints/charge-by-name")
+    tab.page.keyboard.press("Control+k")
+    tab.page.keyboard.type("pause")
+    expect(tab.page.get_by_text("Enter goes to Pause….")).to_be_visible()
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator(".actions summary", has_text="Pause…")).to_be_focused()
+    expect(tab.page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    tab.page.keyboard.press("Control+k")
+    tab.page.keyboard.type("nobody has this name")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_url("**/console/search?q=nobody+has+this+name")
     tab.page.keyboard.press("Control+k")
     tab.page.keyboard.press("ArrowDown")
     expect(tab.page.locator("#palette").get_by_role("link", name="Overview")).to_be_focused()
@@ -261,7 +276,7 @@ def test_refused_refresh_keeps_the_region_and_marks_it(tab: Tab, status: int, wo
     page = "<!doctype html><html><body><main>a whole page</main></body></html>"
     tab.page.route("**?*region=*", lambda route: route.fulfill(status=status, content_type="text/html", body=page))
     refresh(tab)
-    expect(tab.page.locator("#region-workers.stale")).to_be_visible()
+    expect(tab.page.locator("#region-workers.stale[data-as-of]")).to_be_visible()
     expect(tab.page.locator("#wrk_1")).to_be_visible()
     expect(tab.page.get_by_text("a whole page")).to_have_count(0)
     expect(tab.page.locator("#live")).to_have_text(words)

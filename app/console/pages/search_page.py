@@ -8,6 +8,16 @@ from app.web.services import services
 page = ConsolePage("search", "/search", "Search", reads="GET /search")
 
 
+MIN_WORD, NAMED = 2, 8  # letters from which the palette looks names up; names that it shows
+
+
+@page.region("names", refreshed=False)
+def names() -> Values:
+    """Look up the names for the palette, which asks as a person types."""
+    word = query().text("q")
+    return {"hits": hits(services().database, word)[:NAMED] if len(word) >= MIN_WORD else []}
+
+
 @page.show
 def show() -> Values:
     word = query().text("q")

@@ -18,6 +18,7 @@
   let openedAt = -POLL_MS; // of the last pulse
   let trouble = ""; // of the last read of a region
   let readAt = Date.now();
+  const reads = new Map(); // instants of the last read by the id of a region
   const waiting = new Set(); // names of changes that came while the reader was busy
   const isBusy = () =>
     isPaused || document.hidden || !getSelection().isCollapsed || document.querySelector("details.menu[open], tbody input:checked");
@@ -86,15 +87,27 @@
     if (!region) return;
     const status = event.detail.ctx.response.status;
     trouble = status === 429 ? "too many requests" : status >= 400 ? "not answering" : "";
-    region.classList.toggle("stale", trouble !== "");
-    if (!trouble) region.dataset.readAt = Date.now();
+    if (!trouble) reads.set(region.id, Date.now());
+    mark(region);
     show();
   });
   document.addEventListener("htmx:error", (event) => {
-    event.target.closest?.("[data-region]")?.classList.add("stale");
     trouble = "not answering";
+    mark(event.target.closest?.("[data-region]"));
     show();
   });
+  // A region that cannot be read keeps its old content, and says from when it is.
+  function mark(region) {
+    region?.classList.toggle("stale", trouble !== "");
+    region?.setAttribute("data-as-of", clock(reads.get(region.id) ?? performance.timeOrigin));
+  }
+  function clock(at) {
+    try {
+      return new Date(at).toLocaleTimeString("en-GB", { timeZone: root.dataset.zone });
+    } catch {
+      return new Date(at).toLocaleTimeString("en-GB"); // a browser may be older than the zone
+    }
+  }
   document.addEventListener("htmx:after:swap", () => prepare());
 
   function show() {

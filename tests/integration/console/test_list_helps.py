@@ -64,7 +64,7 @@ def test_refresh_of_an_empty_list_repeats_no_scan_for_the_filter_that_excludes_m
     page = admin.get(wanted)
     assert "Without <a" in page
     read = dict[str, int]()
-    for address in map(unescape, re.findall(r'hx-get="([^"]+)"', page)):
+    for address in map(unescape, re.findall(r'data-region [^>]*hx-get="([^"]+)"', page)):
         statements.clear()
         admin.get(address)
         read[parse_qs(urlsplit(address).query)["region"][0]] = sum(
