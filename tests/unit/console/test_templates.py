@@ -44,6 +44,15 @@ def test_template_has_no_inline_code_and_a_nonce_wherever_htmx_acts(template: st
     assert faults((FOLDER / template).read_text()) == []
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_names_of_cells_on_phones_are_those_of_the_columns(template: str) -> None:
+    text = (FOLDER / template).read_text()
+    named = (name for line in text.splitlines() if "ui.table(" in line for name in re.findall(r'"([^"]*)"', line))
+    columns = {name.lstrip("#*-") for name in named}
+    cells = set(re.findall(r'data-label="([^"{]+)"', text))
+    assert not columns or cells - columns - {"Choose"} == set()
+
+
 @pytest.mark.parametrize(
     "markup",
     [
