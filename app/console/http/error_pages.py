@@ -25,6 +25,7 @@ _TITLES = {
     503: "Not available now",
     504: "It takes too long",
 }
+_OF_ADDRESS = "The address is not valid"
 
 
 def register(blueprint: Blueprint, permissions: Permissions) -> None:
@@ -67,8 +68,9 @@ def _page(
     status: int, code: str, message: str, faults: list[str] | None = None, retry_after: int | None = None
 ) -> Response:
     """Return the page of an error; with `retry_after` seconds, a page that was read asks again."""
+    title = _TITLES.get(status, "Something went wrong")
     values = {
-        "title": _TITLES.get(status, "Something went wrong"),
+        "title": _OF_ADDRESS if status == 400 and request.method == "GET" else title,
         "status": status,
         "code": code,
         "message": message,

@@ -38,16 +38,16 @@ def read_filter(schema: Schema, names: Collection[str], period: tuple[str, str],
     if IS_CHOICE in request.args and not given.keys() & {*CHOSEN}:
         chosen = next(name for name in CHOSEN if name in names)
         return AddressFilter({chosen: ""}, {}, {chosen: "Tick at least one row of the list."})
+    after = beginning(given[SINCE], now) if SINCE in given else None
+    faults = {SINCE: "Must be a duration, such as 2h or 7d."} if SINCE in given and after is None else {}
+    values: dict[str, Any] = {}
     try:
-        values: dict[str, Any] = schema.load({name: text for name, text in given.items() if name != SINCE})
+        values = schema.load({name: text for name, text in given.items() if name != SINCE})
     except ValidationError as error:
-        return AddressFilter(given, {}, {path[0]: message for path, message in marshmallow_faults(error.messages)})
-    if SINCE not in given:
-        return AddressFilter(given, values)
-    after = beginning(given[SINCE], now)
-    if after is None:
-        return AddressFilter(given, {}, {SINCE: "Must be a duration, such as 2h or 7d."})
-    return AddressFilter(given, values | {period[0]: after})
+        faults |= {path[0]: message for path, message in marshmallow_faults(error.messages)}
+    if faults:
+        return AddressFilter(given, {}, faults)
+    return AddressFilter(given, values if after is None else values | {period[0]: after})
 
 
 def refuse_misspelt(filters: Collection[str], *others: str) -> None:

@@ -43,11 +43,19 @@ def show() -> Values:
     return {
         "given": found.given,
         "faults": found.faults,
-        "states": [each.value for each in ExecutionStatus],
+        "states": states(found.given.get("status", "")),
+        "uncertain": {True: "true", False: "false"}.get(found.wanted.uncertain, ""),  # the API also takes `1` and `yes`
         "columns": columns(),
         "presets": PRESETS,
         "has_more": bool(found.given.keys() - _FIRST - {*CREATED}),
     }
+
+
+def states(given: str) -> list[tuple[str, str]]:
+    """Return the choices of states; several states of the address are one of them, which *Filter* keeps."""
+    names = [each.value for each in ExecutionStatus]
+    several = [] if not given or given in names else [(given, given.replace(",", " or "))]
+    return [*((name, name) for name in names), *several]
 
 
 @page.region("periods", reads="GET /stats/history", live="rollups")

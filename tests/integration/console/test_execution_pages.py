@@ -56,6 +56,12 @@ def test_malformed_filter_is_named_and_lists_nothing(reader: Visitor, story: Sto
     assert story.good[-6:] not in page
 
 
+def test_all_faults_of_a_filter_are_named(reader: Visitor) -> None:
+    page = shown(reader, f"{EXECUTIONS}?status=WRONG&since=soon")
+    assert "<b>status</b>" in page
+    assert "<b>since</b>" in page
+
+
 def test_list_is_pinned_and_newer_executions_are_counted(reader: Visitor, database: Database, story: Story) -> None:
     until = rows.database_now(database).isoformat().replace("+", "%2B")
     new = rows.add_executions(database, 3, endpoint="send-mail")

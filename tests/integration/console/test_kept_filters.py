@@ -45,6 +45,17 @@ def test_form_of_a_list_has_each_given_filter_once(reader: Visitor, path: str, n
         assert f'value="{value}"{" selected" if name in SELECTED else ""}>' in form.replace(' placeholder="', ">"), name
 
 
+@pytest.mark.parametrize(
+    ("query", "selected"),
+    [
+        ("status=QUEUED,RETRYING", 'value="QUEUED,RETRYING" selected>QUEUED or RETRYING</option>'),
+        ("uncertain=yes", 'value="true" selected>'),
+    ],
+)
+def test_choice_that_an_address_writes_in_another_way_is_kept(reader: Visitor, query: str, selected: str) -> None:
+    assert selected in form_of(reader, f"{EXECUTIONS}?{query}")
+
+
 def test_kept_filter_is_escaped(reader: Visitor) -> None:
     form = form_of(reader, f"{LETTERS}?group=%22%3E%3Cb%3E")
     assert 'name="group" value="&#34;&gt;&lt;b&gt;"' in form

@@ -47,6 +47,10 @@ def test_malformed_filter_of_an_address_is_refused(admin: Visitor, path: str, wo
     assert "This part cannot be shown" not in page or "Must lie between" in page
 
 
+def test_error_of_an_address_is_not_that_of_a_form(admin: Visitor) -> None:
+    assert "The address is not valid" in admin.get("/console/history?last=1y", 400)
+
+
 def test_number_with_too_many_digits_is_refused(admin: Visitor) -> None:
     form = admin.form("/console", "/console/sign-out") | {"once": "k", "action": "retry", "rate": "1".zfill(15) + "0"}
     answer = admin.send(f"{DO}/post/bulk-operations", form)
