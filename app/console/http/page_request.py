@@ -15,6 +15,7 @@ from app.web.openapi.resource import Resource
 
 EXTENSION = "task_executor_console_queries"
 _SINCE, _BEGINNINGS = "since", ("created_after", "failed_after")
+_LAST, _WINDOW = "last", "window"
 _LONGEST_MS = timedelta(days=3660) / timedelta(milliseconds=1)
 # Fields of an address that choose a part of the same answer.
 _OF_PAGES = frozenset(
@@ -46,6 +47,8 @@ def curl_of(operation: str) -> str:
     if beginning is not None and _SINCE not in names and length is not None and length < _LONGEST_MS:
         del given[_SINCE]
         given[beginning] = rfc3339(now() - timedelta(milliseconds=length), "seconds")
+    if _LAST in given and _LAST not in names and _WINDOW in names:
+        given[_WINDOW] = given.pop(_LAST)
     if given.keys() - names - _OF_PAGES:
         return ""
     query = url_query({name: value for name, value in given.items() if name in names - {"cursor"}})

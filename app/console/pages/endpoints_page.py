@@ -4,6 +4,7 @@ from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.pages.periods import PERIODS, chosen_period
+from app.console.views.overview_figures import TROUBLES
 from app.console.views.sparkline import sparkline
 from app.features.control.shared_figures import shared_figures
 from app.features.control.trouble import EndpointOrder, ordered
@@ -34,4 +35,5 @@ def list_() -> Values:
         "sort": order.value,
         "orders": [each.value for each in EndpointOrder],
         "sparkline": sparkline,
+        "trouble_words": TROUBLES,
     }

@@ -26,6 +26,7 @@ def reader(app: Flask, api: Api) -> Visitor:
         ("/console/executions?since=2h&endpoint=charge", "/executions?endpoint=charge&created_after=20"),
         ("/console/history?last=6h", "/stats/history?last=6h"),
         ("/console/endpoints/charge?old=1&new=1", "/endpoints/charge"),
+        ("/console/endpoints?last=6h&sort=failed", "/stats/endpoints?"),
         ("/console/dead-letters?labels=a%3Db", "/dead-letters?labels=a%3Db"),
         ("/console/activity?all=on", ""),  # the API has no such filter
         ("/console/executions?nobody=1", ""),
