@@ -94,3 +94,17 @@ def test_lines_of_a_chart_are_named_beside_one_another(tab: Tab) -> None:
     places = [names.nth(number).bounding_box() for number in range(3)]
     assert all(place is not None for place in places)
     assert [names.nth(n).evaluate("each => each.scrollWidth <= each.offsetWidth") for n in range(3)] == [True] * 3
+
+
+RED = """(canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) found += data[at] > data[at + 1] + 60 && data[at] > data[at + 2] + 60;
+  return found;
+}"""
+
+
+@pytest.mark.usefixtures("deliveries")
+def test_single_value_between_gaps_is_drawn(tab: Tab) -> None:
+    tab.open("/console/history?last=1h&endpoint=send-mail")
+    assert tab.page.locator("#plot-lateness canvas").evaluate(RED) > 0, "p99, which covers the others"

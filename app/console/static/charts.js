@@ -32,6 +32,9 @@
   const day = (seconds) => new Date(seconds * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: zone });
   const DECADES = [1, 10, 100, 1000, 10000, 60000, 600000, 3600000];
 
+  // A value between two gaps has no line, and is drawn as a point.
+  const lonely = (values) => values.flatMap((value, at) => (value != null && values[at - 1] == null && values[at + 1] == null ? [at] : []));
+
   // Changes: a dashed line through the chart at the instant of each.
   function mark(chart, data) {
     const { ctx, bbox } = chart;
@@ -72,7 +75,10 @@
       legend: { show: false },
       scales: { x: { time: true }, y: isTime ? { distr: 3, log: 10 } : { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1e-3)] } },
       axes: [{ ...axis, size: 26, values: (_chart, values) => values.map(isLong ? day : clock) }, { ...axis, size: 62, ...(isTime ? { splits: (_chart, _axis, low, high) => DECADES.filter((ms) => ms >= low && ms <= high) } : {}), values: (_chart, values) => values.map((value) => (value == null ? "" : isTime ? duration(value) : value.toLocaleString("en"))) }],
-      series: [{}, ...data.lines.map((line) => ({ label: line.label, stroke: resolved(`--${line.tone}`), width: 1.75, points: { show: false }, spanGaps: false }))],
+      series: [{}, ...data.lines.map((line) => {
+        const colour = resolved(`--${line.tone}`);
+        return { label: line.label, stroke: colour, width: 1.75, points: { show: true, size: 5, fill: colour, filter: () => lonely(line.values) }, spanGaps: false };
+      })],
       hooks: {
         draw: [(chart) => mark(chart, data)],
         setCursor: [(chart) => tell(plot, data, chart.cursor.idx)],

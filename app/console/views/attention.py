@@ -56,7 +56,7 @@ def _workers(statistics: ServiceStatistics) -> Iterator[Attention]:
     by_state = statistics.workers.by_state
     if not by_state.get(WorkerState.ALIVE, 0):
         yield Attention(
-            "bad", "No worker is alive:", "nothing is delivered. `dramatiq actors` starts a worker", page="processes"
+            "bad", "No worker is alive:", "nothing is delivered; start one by dramatiq actors", page="processes"
         )
     if lost := by_state.get(WorkerState.LOST, 0):
         text = "lost within the last day; schedulers took the executions back"
