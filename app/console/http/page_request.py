@@ -19,7 +19,10 @@ _LAST, _WINDOW = "last", "window"
 _LONGEST_MS = timedelta(days=3660) / timedelta(milliseconds=1)
 # Fields of an address that choose a part of the same answer.
 _OF_PAGES = frozenset(
-    {"after", "columns", "cursor", "inputs", "new", "newest", "node", "old", "region", "sort", "until", "window"}
+    {
+        *("after", "columns", "cursor", "examine", "inputs", "new", "newest", "node", "old", "region", "sort", "until"),
+        "window",
+    }
 )
 
 

@@ -44,7 +44,8 @@ def show() -> Values:
         "given": found.given,
         "faults": found.faults,
         "states": states(found.given.get("status", "")),
-        "uncertain": {True: "true", False: "false"}.get(found.wanted.uncertain, ""),  # the API also takes `1` and `yes`
+        # The API also takes `1` and `yes`.
+        "uncertain": "" if found.wanted.uncertain is None else str(found.wanted.uncertain).lower(),
         "columns": columns(),
         "presets": PRESETS,
         "has_more": bool(found.given.keys() - _FIRST - {*CREATED}),
