@@ -13,12 +13,11 @@ from app.features.workflows.forwarded_requests import forward_requests
 from app.features.workflows.steps import advancing
 from app.features.workflows.steps.node_settlement import EndedExecution, settle
 from app.features.workflows.stored import pruning
-from app.kernel.errors import ConflictError, WorkflowNotFoundError
+from app.kernel.errors import WorkflowNotFoundError
 from app.kernel.sql import hot_statement, statement
 from app.kernel.unreadable import readable
-from app.queue.executions.execution_cancellation import IfRunning
 from app.scheduler.chore import Chore, ChoreContext, Counts
-from schema.states import ExecutionStatus, WorkflowReason
+from schema.states import ExecutionStatus
 
 log = logging.getLogger(__name__)
 
@@ -69,11 +68,10 @@ LATE = hot_statement(
     "workflows.late",
     """
     SELECT workflow_id FROM workflows
-     WHERE deadline_at IS NOT NULL AND ended_at IS NULL AND status <> 'COMPENSATING'
-       AND COALESCE(reason, 'NODE_FAILED') = 'NODE_FAILED'
-       AND deadline_at <= now()
+     WHERE {is_late}
      ORDER BY deadline_at, workflow_id LIMIT :limit
     """,
+    is_late=control.IS_LATE,
 )
 
 
@@ -128,11 +126,9 @@ def _stop_late(context: ChoreContext) -> int:
     """Cancel workflows whose deadline has passed, running executions included; returns their number."""
 
     def stop(workflow_id: str) -> None:
-        # A workflow that ended in between needs nothing.
-        with suppress(ConflictError, WorkflowNotFoundError):
-            control.cancel(
-                context.database, workflow_id, if_running=IfRunning.ABORT, actor=None, reason=WorkflowReason.DEADLINE
-            )
+        # A workflow that was deleted in between needs nothing.
+        with suppress(WorkflowNotFoundError):
+            control.stop_late(context.database, workflow_id)
 
     late = context.database.fetch(LATE, {"limit": MAX_LATE})
     return len(readable(stop, [row.workflow_id for row in late], "workflow {}".format))

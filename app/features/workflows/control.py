@@ -22,12 +22,17 @@ from schema.states import FINAL_OF_WORKFLOW, WorkflowReason, WorkflowStatus
 MAX_TRIES = 20
 _STRENGTH = (NO_REQUEST, IfRunning.REQUEST.value, IfRunning.ABORT.value)
 
+IS_LATE = """deadline_at IS NOT NULL AND ended_at IS NULL AND status <> 'COMPENSATING'
+       AND COALESCE(reason, 'NODE_FAILED') = 'NODE_FAILED' AND deadline_at <= now()"""
+"""Condition of workflows whose deadline has passed and has an effect: none on a cancellation or a compensation."""
+
 LOCK = statement(
     "workflows.lock_for_control",
     """
-    SELECT workflow_id, status, reason, cancelling, revision FROM workflows
+    SELECT workflow_id, status, reason, cancelling, revision, COALESCE({is_late}, false) AS is_late FROM workflows
      WHERE workflow_id = :workflow_id ORDER BY workflow_id LIMIT 1 FOR UPDATE
     """,
+    is_late=IS_LATE,
 )
 CHANGE = statement(
     "workflows.control",
@@ -44,11 +49,12 @@ _Decide = Callable[["_Control"], "_Control"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Control(RowValue):
-    """Columns of a workflow that a control changes."""
+    """Columns of a workflow that a control changes, and whether its deadline stops it."""
 
     status: WorkflowStatus
     reason: WorkflowReason | None
     cancelling: str | None
+    is_late: bool
 
 
 class _ControlOvertakenError(Exception):
@@ -85,14 +91,7 @@ def resume(database: Database, workflow_id: str, *, actor: str | None, event_id:
     _change(database, workflow_id, decide, actor=actor, event_id=event_id)
 
 
-def cancel(
-    database: Database,
-    workflow_id: str,
-    *,
-    if_running: IfRunning | None,
-    actor: str | None,
-    reason: WorkflowReason = WorkflowReason.CANCELLED,
-) -> None:
+def cancel(database: Database, workflow_id: str, *, if_running: IfRunning | None, actor: str | None) -> None:
     """Cancel a workflow: starts no node any more, and cancels waiting executions in the steps that follow.
 
     A running execution gets the request `if_running`; None lets it run to its end. A cancelled workflow gets a stronger
@@ -111,9 +110,25 @@ def cancel(
         if is_cancelled and if_running is None:
             return found
         status = WorkflowStatus.STOPPING if stops else WorkflowStatus.COMPENSATING
-        return _Control(status=status, reason=reason, cancelling=stronger)
+        return replace(found, status=status, reason=WorkflowReason.CANCELLED, cancelling=stronger)
 
     _change(database, workflow_id, decide, actor=actor)
+
+
+def stop_late(database: Database, workflow_id: str) -> None:
+    """Stop a workflow whose deadline has passed, running executions included.
+
+    Nothing happens if the deadline has no effect any more: the workflow has ended, was cancelled, compensates, or was
+    retried with a new deadline. Raises WorkflowNotFoundError.
+    """
+
+    def decide(found: _Control) -> _Control:
+        if not found.is_late:
+            return found
+        abort = IfRunning.ABORT.value
+        return replace(found, status=WorkflowStatus.STOPPING, reason=WorkflowReason.DEADLINE, cancelling=abort)
+
+    _change(database, workflow_id, decide, actor=None)
 
 
 def _change(

@@ -15,7 +15,6 @@ from app.features.workflows.steps import advancing, retrying
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.queue.executions.execution_cancellation import IfRunning
-from schema.states import WorkflowReason
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
@@ -38,6 +37,7 @@ class Scene:
         for table in ["execution_events", "dead_letters", *TABLES, "workflow_events"]:
             database.fetch(text(f"DELETE FROM {table}"))
         self.workflow_id = flows.create(database, NODES, deadline="1h")
+        database.fetch(text("UPDATE workflows SET deadline_at = now()"))
         flows.advance(database, self.workflow_id)
         places = flows.places_of(database, self.workflow_id)
         claims = {places[claim.execution_id]: claim for claim in flows.claims(database)}
@@ -71,8 +71,7 @@ class Scene:
         flows.advance(database, self.workflow_id)
 
     def stop_late(self, database: Database) -> None:
-        reason = WorkflowReason.DEADLINE
-        control.cancel(database, self.workflow_id, if_running=IfRunning.ABORT, actor=None, reason=reason)
+        control.stop_late(database, self.workflow_id)
         flows.advance(database, self.workflow_id)
 
 

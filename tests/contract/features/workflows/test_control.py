@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from app.features.workflows import chores, control
-from app.features.workflows.steps import node_settlement
+from app.features.workflows.rules.retry_plan import RetryRequest
+from app.features.workflows.steps import node_settlement, retrying
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError
@@ -93,6 +94,22 @@ def test_deadline_aborts_what_runs(database: Database) -> None:
     run_chore(database)
     found = flows.workflow(database, workflow_id)
     assert (found.status, found.reason) == ("FAILED", "DEADLINE")
+
+
+def test_deadline_that_passed_beside_another_change_has_no_effect(database: Database) -> None:
+    """The chore has read the workflow as late before the change."""
+    workflow_id = flows.create(database, [job("a")], deadline="1h", on_failure="compensate")
+    database.fetch(text("UPDATE workflows SET deadline_at = now()"))
+    control.cancel(database, workflow_id, if_running=None, actor="x")
+    control.stop_late(database, workflow_id)
+    found = flows.workflow(database, workflow_id)
+    assert (found.status, found.reason, found.cancelling) == ("STOPPING", "CANCELLED", "none")
+    flows.run(database, workflow_id)
+    assert flows.status(database, workflow_id) == "CANCELLED"
+    control.stop_late(database, workflow_id)
+    retrying.retry(database, workflow_id, RetryRequest(names=["a"]), actor=None)
+    control.stop_late(database, workflow_id)
+    assert flows.status(database, workflow_id) == "RUNNING"
 
 
 @pytest.mark.postgresql_only
