@@ -2,6 +2,9 @@
 
 A retry marks its nodes only; a step of their workflow (app.features.workflows.steps.reopening) takes back the reports
 of the nodes. An end from before the retry settles nothing.
+
+A retry locks executions before workflows, and a step that cancels executions locks its workflow first. A deadlock is
+possible only with a retry of an execution that has not ended, and the database ends it: one of both runs again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +18,16 @@ from app.queue.executions.node_key import NodeKey
 from schema.states import WorkflowReason, WorkflowStatus
 
 _UNDONE = frozenset({WorkflowStatus.COMPENSATING, WorkflowStatus.COMPENSATED, WorkflowStatus.COMPENSATION_FAILED})
-# A retry of the workflow changes the node of these items: it waits, or the next statement sees the new run.
-LOCK = statement(
-    "workflow_nodes.lock_of_items",
+# A step that starts a compensation, a retry of the workflow, and its deletion change the revision, too: they wait or
+# are overtaken, or the next statement sees their changes.
+TOUCH = statement(
+    "workflows.touch_for_retry",
     """
-    SELECT n.node FROM workflow_nodes AS n
-      JOIN unnest(CAST(:workflows AS TEXT[]), CAST(:nodes AS BIGINT[])) AS u (workflow_id, node)
-        ON n.workflow_id = u.workflow_id AND n.node = u.node
-     WHERE n.workflow_id = ANY (CAST(:workflows AS TEXT[])) AND n.item = 0
-     ORDER BY n.workflow_id, n.node FOR SHARE OF n
+    WITH found AS MATERIALIZED (
+      SELECT workflow_id FROM workflows
+       WHERE workflow_id = ANY (CAST(:workflows AS TEXT[])) AND revision >= 0 ORDER BY workflow_id FOR UPDATE)
+    UPDATE workflows AS w SET revision = w.revision + 1 FROM found
+     WHERE w.workflow_id = found.workflow_id AND w.revision >= 0
     """,
 )
 # A node whose end is not counted yet has nothing to take back.
@@ -68,10 +72,7 @@ def mark_retried(connection: Connection, locked: Sequence[Row[Any]]) -> dict[str
     keys = {row.execution_id: key for row in locked if (key := NodeKey.parse(row.idempotency_key)) is not None}
     if not keys:
         return {}
-    items = sorted({(key.workflow_id, key.node) for key in keys.values() if key.item})
-    if items:
-        workflows, nodes = zip(*items, strict=True)
-        connection.execute(LOCK, {"workflows": [*workflows], "nodes": [*nodes]})
+    connection.execute(TOUCH, {"workflows": sorted({key.workflow_id for key in keys.values()})})
     ends = {row.execution_id: row.completed_at for row in locked if row.execution_id in keys}
     params = {"executions": [*ends], "instants": [*ends.values()]}
     marked = set(connection.execute(MARK, params).scalars())

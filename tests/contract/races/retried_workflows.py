@@ -9,6 +9,7 @@ from app.features.workflows import control
 from app.features.workflows.rules.retry_plan import RetryRequest
 from app.features.workflows.steps import advancing, retrying
 from app.kernel.db import Database
+from app.queue.executions import node_retry
 from schema.states import FINAL_OF_WORKFLOW
 from tests.contract.features.workflows import flows
 from tests.contract.races.workflow_sides import outbox
@@ -85,6 +86,11 @@ def unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
         stripped = sql.replace("FOR UPDATE SKIP LOCKED", "").replace("FOR UPDATE", "")
         assert stripped != sql
         monkeypatch.setattr(module, "LOCK", text(stripped))
+
+
+def remove_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a retry of an execution leave the revision of its workflow as it is."""
+    monkeypatch.setattr(node_retry, "TOUCH", text("SELECT CAST(:workflows AS TEXT[])"))
 
 
 def without(statement: TextClause, *parts: str) -> TextClause:

@@ -20,7 +20,7 @@ from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, SideGroup, pair
-from tests.contract.races.retried_workflows import FAILED, finish, unlocked, without
+from tests.contract.races.retried_workflows import FAILED, finish, remove_touch, unlocked, without
 from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
 NODES = [
@@ -137,6 +137,8 @@ def test_redrive_beside_another_change_carries_the_workflow_on(
 
 
 def remove_check_of_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of an earlier release does not touch the workflow, so the check stays."""
+    remove_touch(monkeypatch)
     part = "AND n.reported_to = u.before AND n.state = u.state AND NOT n.is_reopened"
     monkeypatch.setattr(reporting, "REPORTED", without(reporting.REPORTED, part))
 
@@ -148,7 +150,7 @@ def remove_mark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("remove", "bodies", "is_over"),
     [(remove_check_of_reports, OPEN["settle"], False), (remove_mark, OVER["step"], True)],
-    ids=["check of reports", "mark"],
+    ids=["check of reports and touch", "mark"],
 )
 def test_removed_rule_is_missed(
     database: Database,
