@@ -29,7 +29,9 @@ IN_NODES = """(spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint',
                OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
                     jsonb_build_object('endpoint', CAST(:name AS TEXT)))))
                OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('compensate',
-                    jsonb_build_object('endpoint', CAST(:name AS TEXT)))))"""
+                    jsonb_build_object('endpoint', CAST(:name AS TEXT))))
+               OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
+                    jsonb_build_object('compensate', jsonb_build_object('endpoint', CAST(:name AS TEXT)))))))"""
 """Conditions on endpoints that name another endpoint: as a callback, or in the nodes of a workflow."""
 _OF_VERSIONS = """
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),

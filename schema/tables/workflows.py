@@ -90,7 +90,7 @@ workflows = table(
     index("idx_workflows_ended", "ended_at, workflow_id", where="ended_at IS NOT NULL"),
 )
 
-# Nodes (item 0) and the items of nodes with `for_each` or `group` (from 1 on); item -1 is a compensation.
+# Nodes (item 0) and the items of nodes with `for_each` or `group` (from 1 on); item -1 - n undoes item n.
 workflow_nodes = table(
     "workflow_nodes",
     word("workflow_id", key=True),

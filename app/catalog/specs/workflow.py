@@ -18,8 +18,9 @@ def named_endpoints(nodes: Any) -> Iterator[str]:
     """Yield the endpoints that the nodes of a body or of a stored spec name; skips values of another shape."""
     for node in nodes if isinstance(nodes, list) else ():
         if isinstance(node, dict):
-            jobs = [node, node.get("compensate"), *(node.get("group") or ())]
-            names = [job.get("endpoint") for job in jobs if isinstance(job, dict)]
+            jobs = [job for job in (node, *(node.get("group") or ())) if isinstance(job, dict)]
+            undoing = [job["compensate"] for job in jobs if isinstance(job.get("compensate"), dict)]
+            names = [job.get("endpoint") for job in (*jobs, *undoing)]
             yield from (name for name in names if isinstance(name, str))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from app.features.workflows.stored.undoing import Undoing, read_undoing
 from app.features.workflows.stored.workflow_list import StoredWorkflow
 from app.kernel.db import Database
 from app.kernel.formats import numbered, rfc3339
 from app.kernel.sql import statement
-from app.queue.executions.node_key import COMPENSATION
 from schema.states import FINAL_OF_WORKFLOW, ExecutionStatus, NodeState, WorkflowStatus
 
 MAX_NAMED = 3
@@ -51,32 +51,23 @@ BEHIND = statement(
      ORDER BY e.child LIMIT 1
     """,
 )
-UNDONE = statement(
-    "workflows.undone_nodes",
-    """
-    SELECT n.name, c.state, c.reason, c.message FROM workflow_nodes AS n
-      LEFT JOIN workflow_nodes AS c ON c.workflow_id = n.workflow_id AND c.node = n.node AND c.item = {compensation}
-                                   AND c.run = n.run
-     WHERE n.workflow_id = :workflow_id AND n.item = 0 AND n.state = 'SUCCEEDED'
-       AND (n.definition->'compensate') IS NOT NULL
-     ORDER BY n.node, n.item
-    """,
-    compensation=COMPENSATION,
-)
 _UNDOES = frozenset({WorkflowStatus.COMPENSATING, WorkflowStatus.COMPENSATED, WorkflowStatus.COMPENSATION_FAILED})
 NOW = statement("workflows.now", "SELECT now() AS now")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFacts:
-    """Facts of an explanation: the first running and failed nodes, and a node that waits for the first running node."""
+    """Facts of an explanation: the first running and failed nodes, and a node that waits for the first running node.
+
+    `undoing` is of a workflow that compensates or did.
+    """
 
     workflow: StoredWorkflow
     now: datetime
     running: Sequence[Row[Any]]
     failed: Sequence[Row[Any]]
     behind: str | None
-    undone: Sequence[Row[Any]] = ()
+    undoing: Undoing | None = None
 
 
 def explain_workflow(database: Database, workflow: StoredWorkflow) -> str:
@@ -86,9 +77,9 @@ def explain_workflow(database: Database, workflow: StoredWorkflow) -> str:
     running = [] if workflow.status in FINAL_OF_WORKFLOW else database.fetch(RUNNING, named)
     failed = database.fetch(FAILED, named) if workflow.failed or workflow.cancelled else []
     behind = database.fetch(BEHIND, key | {"node": running[0].node}) if running else []
-    undone = database.fetch(UNDONE, key) if workflow.status in _UNDOES else ()
+    undoing = read_undoing(database, workflow.workflow_id) if workflow.status in _UNDOES else None
     (row,) = database.fetch(NOW)
-    return sentence(WorkflowFacts(workflow, row.now, running, failed, behind[0].name if behind else None, undone))
+    return sentence(WorkflowFacts(workflow, row.now, running, failed, behind[0].name if behind else None, undoing))
 
 
 def waits_for(database: Database, workflow_id: str) -> list[str]:
@@ -110,8 +101,8 @@ def sentence(facts: WorkflowFacts) -> str:
             f"{row.name} {'failed' if row.state == 'FAILED' else 'was cancelled'}{_why(row)}" for row in facts.failed
         ]
         parts.append("; ".join([*named, *([f"{numbered(more, 'more node')} failed"] if more > 0 else [])]) + ".")
-    if workflow.status in _UNDOES:
-        parts.append(_undone(facts.undone))
+    if facts.undoing is not None:
+        parts.append(_undone(facts.undoing))
     if workflow.status is WorkflowStatus.PAUSED:
         parts.append("No further node starts until the workflow is resumed.")
     if facts.running:
@@ -122,16 +113,14 @@ def sentence(facts: WorkflowFacts) -> str:
     return " ".join(parts)
 
 
-def _undone(rows: Sequence[Row[Any]]) -> str:
-    done = sum(row.state == NodeState.SUCCEEDED for row in rows)
-    text = f"{done:,} of {numbered(len(rows), 'node', 'are undone')}"
-    for row in rows:
-        if row.state == NodeState.RUNNING:
-            return f"{text}; the compensation of {row.name} runs."
-        if row.state in {NodeState.FAILED, NodeState.CANCELLED}:
-            why = "" if row.message is None else f" ({row.reason}: {row.message.removesuffix('.')})"
-            return f"{text}; the compensation of {row.name} is {row.state}{why}."
-    return f"{text}."
+def _undone(found: Undoing) -> str:
+    text = f"{found.undone:,} of {numbered(found.undoable, 'job', 'are undone')}"
+    if found.current is None:
+        return f"{text}."
+    if found.state == NodeState.RUNNING:
+        return f"{text}; the compensation of {found.current} runs."
+    why = "" if found.message is None else f" ({found.reason}: {found.message.removesuffix('.')})"
+    return f"{text}; the compensation of {found.current} is {found.state}{why}."
 
 
 def duration(passed: timedelta) -> str:

@@ -4,14 +4,24 @@ from typing import NamedTuple
 
 from schema.job_bounds import OWN_KEY_PREFIX
 
-COMPENSATION = -1
-"""Item of the compensation of a node."""
-
 _PREFIX = f"{OWN_KEY_PREFIX}node:"
 
 
+def compensation_of(item: int) -> int:
+    """Return the item that undoes an item: -1 undoes the job of a node, -2 its first item."""
+    return -1 - item
+
+
+def undone_item(compensation: int) -> int:
+    """Return the item that a compensation undoes."""
+    return -1 - compensation
+
+
 class NodeKey(NamedTuple):
-    """Place of a job in a workflow; item 0 is the node itself, its items count from 1, its runs from 1."""
+    """Place of a job in a workflow; item 0 is the node itself, its items count from 1, its runs from 1.
+
+    Compensations have negative items.
+    """
 
     workflow_id: str
     node: int

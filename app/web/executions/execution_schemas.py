@@ -30,7 +30,10 @@ class NodePlaceSchema(Schema):
 
     workflow_id = fields.String(required=True)
     node = fields.Integer(required=True, metadata={"description": "number of the node", "example": 2})
-    item = fields.Integer(required=True, metadata={"description": "number of the item, from 1 on; 0 without items"})
+    item = fields.Integer(
+        required=True,
+        metadata={"description": "number of the item, from 1 on; 0 without items; -1 - n undoes item n"},
+    )
     run = fields.Integer(required=True, metadata={"description": "number of the run of the node"})
 
 

@@ -23,7 +23,7 @@ from tests.contract.races.retried_workflows import remove_touch, unlocked
 from tests.contract.races.workflow_sides import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
 
 UNDO = {"endpoint": "target"}
-NODES = [job("a", compensate=UNDO), job("b", "a", compensate=UNDO), job("c", "b")]
+NODES = [job("a", compensate=UNDO), job("b", "a", for_each=[1, 2], compensate=UNDO), job("c", "b")]
 # The last of them ends after the failure of another.
 WITH_LATE = [job("a", compensate=UNDO), job("failed", "a"), job("late", "a")]
 COMPENSATIONS = text(
@@ -97,7 +97,7 @@ class Scene:
         states = [row.state for row in undone]
         is_sound = is_over(found, undone)
         if found.status == "COMPENSATED":
-            is_sound &= states == ["SUCCEEDED"] * 2
+            is_sound &= states == ["SUCCEEDED"] * 3
             is_sound &= [*undone] == sorted(undone, key=attrgetter("started_at"))
         else:
             is_sound &= found.status == "COMPENSATION_FAILED" or found.reason == "CANCELLED"

@@ -169,8 +169,8 @@ def _faults_of_kind(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from ((name, gate) for name in ("for_each", *_OF_JOBS) if name in node)
         if "for_each" not in node:
             yield from ((name, _FOR_ITEMS) for name in ("tolerate", "max_parallel") if name in node)
-    if "compensate" in node and ("endpoint" not in node or "for_each" in node or "group" in node):
-        yield "compensate", "Only for a node with one job."
+    if "compensate" in node and "endpoint" not in node:
+        yield "compensate", "Only with `endpoint`; each member of a group has its own."
     if node.get("run_if") is RunIf.ANY_FAILED and not node.get("after"):
         yield "run_if", "Only with `after`: the node starts when a node in `after` did not go well."
 
@@ -190,8 +190,8 @@ def _faults_of_group(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _unknown_endpoints(nodes: Sequence[Mapping[str, Any]], endpoints: Collection[str]) -> Iterator[Detail]:
     for index, node in enumerate(nodes):
         jobs = [(f"/nodes/{index}", node)]
-        jobs += [(f"/nodes/{index}/compensate", node.get("compensate", {}))]
         jobs += [(f"/nodes/{index}/group/{number}", member) for number, member in enumerate(node.get("group", ()))]
+        jobs += [(f"{at}/compensate", job["compensate"]) for at, job in jobs if "compensate" in job]
         for at, job in jobs:
             if "endpoint" in job and job["endpoint"] not in endpoints:
                 message = f"There is no endpoint named {job['endpoint']!r}."

@@ -37,6 +37,19 @@ class ToleranceSchema(Body):
             raise ValidationError("Must have either `count` or `percent`.")
 
 
+class CompensationSchema(Body):
+    """Job that undoes a job: of a node, of each succeeded item of a list, or of a member of a group."""
+
+    endpoint = Name(required=True, metadata={"example": "resize"})
+    input = fields.Dict(
+        metadata={
+            "description": "of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, "
+            "`{{node.input.…}}` and `{{node.output.…}}`",
+            "example": {"id": "{{node.output.body.id}}"},
+        }
+    )
+
+
 class NewMemberSchema(Body):
     """A member of a group: a job of an endpoint."""
 
@@ -57,18 +70,8 @@ class NewMemberSchema(Body):
             f"{show_duration(MAX_DELAY_MS)}"
         }
     )
-
-
-class CompensationSchema(Body):
-    """Job that undoes a node."""
-
-    endpoint = Name(required=True, metadata={"example": "resize"})
-    input = fields.Dict(
-        metadata={
-            "description": "of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, "
-            "`{{node.input.…}}` and `{{node.output.…}}`",
-            "example": {"id": "{{node.output.body.id}}"},
-        }
+    compensate = fields.Nested(
+        CompensationSchema, metadata={"description": "undoes the job after a failure with `on_failure: compensate`"}
     )
 
 
@@ -114,9 +117,6 @@ class NewNodeSchema(NewMemberSchema):
     )
     tolerate = fields.Nested(ToleranceSchema, metadata={"description": "of `for_each` and `group`; 0 when absent"})
     max_parallel = whole(1, MAX_ITEMS, metadata=_PARALLEL)
-    compensate = fields.Nested(
-        CompensationSchema, metadata={"description": "undoes the node after a failure with `on_failure: compensate`"}
-    )
 
 
 class NewWorkflowSchema(Body):
@@ -143,7 +143,7 @@ class NewWorkflowSchema(Body):
         metadata={
             "description": "after the failure of a node without an own rule: `stop` (default) starts no further node, "
             "except for handlers and clean-up, and the workflow fails; `continue` skips the nodes behind it only; "
-            "`compensate` stops, and undoes the succeeded nodes that have `compensate`, the last ended first",
+            "`compensate` stops, and undoes the succeeded jobs that have `compensate`, the last ended first",
             "example": "stop",
         },
     )

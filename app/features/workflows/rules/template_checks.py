@@ -64,8 +64,9 @@ class TemplateChecks:
                 yield Detail(pointer=reference.pointer, message=f"{shown} {message}")
 
     def _fault(self, node: Mapping[str, Any], path: tuple[str, ...], place: str) -> str | None:
+        undoes = place.endswith(_COMPENSATE)
         match path:
-            case ("workflow", "id") | ("node", "input" | "output", *_) if path[0] != "node" or place == _COMPENSATE:
+            case ("workflow", "id") | ("node", "input" | "output", *_) if undoes or path[0] != "node":
                 return None
             case ("workflow", "input", *steps):
                 if self._input is None or _has(self._input, steps):
@@ -144,6 +145,8 @@ def places(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for number, member in enumerate(node.get("group", ())):
         if "input" in member:
             yield f"group/{number}/input", member["input"]
+        if "input" in member.get("compensate", {}):
+            yield f"group/{number}/{_COMPENSATE}", member["compensate"]["input"]
 
 
 def _kind_of(node: Mapping[str, Any]) -> tuple[str, frozenset[str]]:

@@ -19,7 +19,6 @@ from app.features.workflows.stored.node_rows import WorkflowNode
 from app.features.workflows.stored.status_changes import RETRIED, StatusChange, record_event
 from app.kernel import ids
 from app.kernel.sql import statement
-from app.queue.executions.node_key import COMPENSATION
 from schema.states import FINAL_OF_NODE, WorkflowStatus
 
 REOPENED = statement(
@@ -98,7 +97,7 @@ def take_back(connection: Connection, step: WorkflowStep) -> None:
     key = {"workflow_id": step.workflow_id}
     reopened = _Reopened(connection.execute(REOPENED, key | {"limit": STEP}).all())
     step.has_changed = True
-    if any(row.item == COMPENSATION for row in reopened.rows):
+    if any(row.item < 0 for row in reopened.rows):
         _compensate_again(connection, step, reopened)
         return
     graph = retrying.read_graph(connection, step.workflow_id)

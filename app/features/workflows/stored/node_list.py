@@ -12,15 +12,14 @@ from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import WorkflowNodeNotFoundError
 from app.kernel.sql import statement
-from app.queue.executions.node_key import COMPENSATION
 from schema.states import NodeState
 
 _KIND = """
     CASE WHEN n.definition->'group' IS NOT NULL THEN 'group' WHEN n.definition->'for_each' IS NOT NULL THEN 'for_each'
          WHEN n.endpoint IS NULL THEN 'gate' ELSE 'job' END AS kind"""
-_COMPENSATION = f"""(SELECT c.state FROM workflow_nodes AS c
-                         WHERE c.workflow_id = n.workflow_id AND c.node = n.node AND c.item = {COMPENSATION}
-                           AND c.run = n.run) AS compensation"""  # noqa: S608 - a part of a statement
+_COMPENSATION = """(SELECT c.state FROM workflow_nodes AS c
+                         WHERE c.workflow_id = n.workflow_id AND c.node = n.node AND c.item = -1 - n.item
+                           AND c.run = n.run) AS compensation"""
 _COLUMNS = """n.node, n.item, n.name, n.endpoint, n.state, n.reason, n.message, n.run, n.job_id, n.execution_id,
            n.items, n.items_made, n.items_open, n.items_failed, n.ready_at, n.started_at, n.ended_at,
            now() AS read_at"""
@@ -63,12 +62,13 @@ NEIGHBOURS = statement(
 ITEMS = statement(
     "workflows.items",
     """
-    SELECT {columns}, NULL AS compensation, 'job' AS kind FROM workflow_nodes AS n
+    SELECT {columns}, {compensation}, 'job' AS kind FROM workflow_nodes AS n
      WHERE n.workflow_id = :workflow_id AND n.node = :node AND n.item > :after AND {is_current}
        AND (CAST(:state AS TEXT) IS NULL OR n.state = CAST(:state AS TEXT))
      ORDER BY n.node, n.item LIMIT :limit
     """,
     columns=_COLUMNS,
+    compensation=_COMPENSATION,
     is_current=is_current("n"),
 )
 DRAWN = statement(
