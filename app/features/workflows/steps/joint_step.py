@@ -1,9 +1,10 @@
 """Joint step: ends of one workflow are settled and reported in one transaction, so each ended node is written once.
 
-A settlement must not wait for a step, so it is joint only if no other step holds the workflow. Otherwise, and after any
-error, ends are settled alone, and a later step reports them.
+A settlement hardly waits for a step, so it is joint only if no other step holds the workflow for long. Otherwise, and
+after any error, ends are settled alone, and a later step reports them, which writes each node once more.
 """
 
+import time
 from collections.abc import Sequence
 
 from sqlalchemy import Connection
@@ -15,6 +16,10 @@ from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement
 from schema.states import NodeState
+
+MANY = 20  # ends; fewer do not wait
+PATIENCE_SECONDS = 0.1
+_POLL_SECONDS = 0.003
 
 FIND = hot_statement(
     "workflow_nodes.find_ended",
@@ -43,7 +48,8 @@ def make(connection: Connection, ended: Sequence[EndedExecution]) -> WorkflowSte
     workflows = {row.workflow_id for row in found}
     if len(workflows) != 1:
         return None
-    made = advancing.begin(connection, workflows.pop())
+    patience = PATIENCE_SECONDS if len(found) >= MANY else 0.0
+    made = _begin(connection, workflows.pop(), patience)
     if made is None or not made.workflow.is_plain:
         return None
     reported = dict(
@@ -52,4 +58,15 @@ def make(connection: Connection, ended: Sequence[EndedExecution]) -> WorkflowSte
     if len(settle(connection, [each for each in ended if each.execution_id in reported], reported)) < len(found):
         raise StepOvertakenError  # a manual retry has let an execution run again
     advancing.start_and_finish(connection, made)
+    return made
+
+
+def _begin(connection: Connection, workflow_id: str, patience: float) -> WorkflowStep | None:
+    """Lock a workflow for a step, within some seconds; None if another step holds it.
+
+    A wait for the lock in the database could end with an error, which would undo the transaction.
+    """
+    until = time.monotonic() + patience
+    while (made := advancing.begin(connection, workflow_id)) is None and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)
     return made

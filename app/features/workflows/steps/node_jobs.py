@@ -22,6 +22,8 @@ from app.queue.jobs.job_model import NewJob
 from schema.job_bounds import MAX_INPUT_BYTES, MAX_JOB_NAME, MAX_JSON_DEPTH
 from schema.states import ExecutionStatus, Followed, NodeState, Trigger
 
+_NODE = int(Followed.NODE)
+
 FIND_BY_KEY = statement(
     "workflow_nodes.find_jobs",
     """
@@ -122,12 +124,13 @@ def _params(
         delay_ms=given.get("delay_ms"),
     )
     params = job_insertion.params_of(new, target, ids.job_id(), workflow.shards)
-    return params | {
-        "followed": (params["followed"] or 0) | Followed.NODE,
-        "max_attempts": given.get("max_attempts") or params["max_attempts"],
-        "trace_context": workflow.trace_context,
-        "look_ahead_ms": workflow.look_ahead_ms,
-    }
+    params.update(
+        followed=(params["followed"] or 0) | _NODE,
+        max_attempts=given.get("max_attempts") or params["max_attempts"],
+        trace_context=workflow.trace_context,
+        look_ahead_ms=workflow.look_ahead_ms,
+    )
+    return params
 
 
 def create(connection: Connection, step: WorkflowStep, jobs: Sequence[NodeJob]) -> None:

@@ -1,12 +1,15 @@
 """Versions of rows that a step writes for a node of a wide workflow: each is an entry in each index of the table."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import pytest
 from sqlalchemy import event, text
 
-from app.features.workflows.steps import reporting
+from app.features.workflows.steps import advancing, joint_step, reporting
 from app.features.workflows.stored import node_rows
 from app.kernel.db import Database
 from tests.contract.features.workflows import flows
@@ -38,6 +41,33 @@ def test_node_with_a_job_is_written_when_it_starts_and_when_it_ends(
     assert [len(wave) for wave in flows.run(database, workflow_id)] == [1, WIDTH, 1]
     assert flows.status(database, workflow_id) == "SUCCEEDED"
     assert 2 * WIDTH < sum(written) <= 2 * WIDTH + OTHERS
+
+
+def test_many_ends_wait_for_a_step_of_another_process_and_few_do_not(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends that do not wait are settled alone, and written once more by the step that reports them."""
+    monkeypatch.setattr(joint_step, "PATIENCE_SECONDS", 60.0)
+    flows.register(database)
+    workflow_id = flows.create(database, [job(f"n{number}") for number in range(1 + joint_step.MANY)])
+    flows.advance(database, workflow_id)
+    few, *many = flows.end(database, flows.claims(database))
+    tries, has_tried_again = count(), threading.Event()
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        if statement == advancing.LOCK.text and next(tries):
+            has_tried_again.set()
+
+    with database.engine.connect() as step, ThreadPoolExecutor() as pool:
+        step.execute(text("SELECT 1 FROM workflows FOR UPDATE"))
+        flows.handle(database, [few])
+        event.listen(database.engine, "before_cursor_execute", note)
+        waiting = pool.submit(flows.handle, database, many)
+        assert has_tried_again.wait(60)
+        step.rollback()
+        waiting.result()
+    unreported = [row.node for row in flows.nodes(database, workflow_id) if row.reported_to is not None]
+    assert len(unreported) == 1
 
 
 @pytest.mark.postgresql_only
