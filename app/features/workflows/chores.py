@@ -45,7 +45,8 @@ NEXT = hot_statement(
     """,
 )
 # Running nodes whose executions ended some time ago, or are gone: a process of an earlier release handled the end
-# without this feature, or somebody changed rows. Five seconds leave the usual way its time.
+# without this feature, or somebody changed rows. Five seconds leave the usual way its time. A join would read all
+# executions while they are few.
 UNSETTLED = statement(
     "workflow_nodes.unsettled",
     """
@@ -59,8 +60,9 @@ UNSETTLED = statement(
            page.execution_id IS NOT NULL AND page.started_at < now() - INTERVAL '5 seconds'
            AND (e.execution_id IS NULL
                 OR COALESCE(e.completed_at < now() - INTERVAL '5 seconds', false)) AS is_unsettled
-      FROM page LEFT JOIN executions AS e ON e.execution_id = page.execution_id
-                                         AND page.started_at < now() - INTERVAL '5 seconds'
+      FROM page LEFT JOIN LATERAL (
+        SELECT execution_id, status, completed_at FROM executions
+         WHERE execution_id = page.execution_id AND page.started_at < now() - INTERVAL '5 seconds' LIMIT 1) AS e ON true
      ORDER BY page.workflow_id, page.node, page.item
     """,
 )
