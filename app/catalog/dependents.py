@@ -10,7 +10,7 @@ from sqlalchemy import Connection, TextClause
 
 from app.kernel.errors import ConflictError, Detail
 from app.kernel.sql import NamedStatement, statement
-from schema.tables.workflows import MAY_START
+from schema.tables.workflows import MAY_START, NEEDS_OTHERS
 
 SHOWN = 10
 
@@ -90,9 +90,9 @@ _ENDPOINT_IN_WORK = statement(
       (SELECT 'workflow', workflow_id FROM workflow_nodes
         WHERE endpoint = :name AND {may_start} LIMIT {shown})
       UNION
-      (SELECT 'workflow', workflow_id FROM workflow_nodes
+      (SELECT 'workflow', workflow_id FROM workflow_nodes AS n
         WHERE other_endpoints IS NOT NULL AND other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
-          AND {may_start} LIMIT {shown})
+          AND {needs_others} LIMIT {shown})
       UNION
       (SELECT 'execution', execution_id FROM executions
         WHERE endpoint = :name AND {waits} LIMIT {shown})
@@ -105,6 +105,7 @@ _ENDPOINT_IN_WORK = statement(
     waits=WAITS,
     runs=RUNS,
     may_start=MAY_START,
+    needs_others=NEEDS_OTHERS,
 )
 OF_ENDPOINT = (_ENDPOINT_IN_DEFINITIONS, _ENDPOINT_IN_WORK)
 

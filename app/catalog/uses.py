@@ -14,7 +14,7 @@ from app.catalog.named_table import NamedTable
 from app.kernel.db import Database
 from app.kernel.name_patterns import matches
 from app.kernel.sql import NamedStatement, statement
-from schema.tables.workflows import MAY_START
+from schema.tables.workflows import MAY_START, NEEDS_OTHERS
 
 MAX_COUNTED = 1_000  # uses of each kind, and executions of each endpoint that are read
 MAX_ENDPOINTS = 100  # endpoints of a named value that are read with their jobs and executions
@@ -71,9 +71,9 @@ WORK = statement(
       (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes
         WHERE endpoint = :name AND {may_start} LIMIT {most})
       UNION ALL
-      (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes
+      (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes AS n
         WHERE other_endpoints IS NOT NULL AND other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
-          AND {may_start} LIMIT {most})
+          AND {needs_others} LIMIT {most})
       UNION ALL
       (SELECT 'waiting_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
         WHERE endpoint = :name AND {waits} LIMIT {most})
@@ -83,6 +83,7 @@ WORK = statement(
     {counted}
     """,
     may_start=MAY_START,
+    needs_others=NEEDS_OTHERS,
     waits=WAITS,
     runs=RUNS,
     **_LIMITS,

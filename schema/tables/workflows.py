@@ -7,7 +7,13 @@ _KEY = "workflow_id, node, item"
 FAILED_WORKFLOW = "ended_at IS NOT NULL AND reason IN ('NODE_FAILED', 'DEADLINE')"
 """Condition of the index of workflows that ended early without a request to cancel them."""
 MAY_START = "(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)"
-"""Condition of the indexes of nodes that may still start jobs."""
+"""Condition of nodes that may still start jobs of their own."""
+MAY_BE_UNDONE = """(n.definition @> '{"compensate": {}}' OR n.definition @> '{"group": [{"compensate": {}}]}')"""
+"""Condition that a node `n`, or a member of its group, has a compensation."""
+NEEDS_OTHERS = f"""({MAY_START}
+           OR {MAY_BE_UNDONE} AND EXISTS (SELECT 1 FROM workflows AS w
+                                           WHERE w.workflow_id = n.workflow_id AND w.ended_at IS NULL))"""  # noqa: S608 - constants of this module
+"""Condition that a node `n` may still start jobs of the other endpoints in its definition."""
 
 # No foreign keys: a key check would lock the row of the workflow, which only one step at a time may lock.
 workflows = table(
@@ -146,12 +152,8 @@ workflow_nodes = table(
     index("idx_workflow_nodes_ready", _KEY, where="state IN ('READY', 'EXPANDING')"),
     # Nodes that may still start jobs, by their endpoints, which cannot be deleted.
     index("idx_workflow_nodes_endpoint", "endpoint, workflow_id", where=MAY_START),
-    index(
-        "idx_workflow_nodes_other_endpoints",
-        "other_endpoints",
-        using="gin",
-        where=f"other_endpoints IS NOT NULL AND {MAY_START}",
-    ),
+    # Nodes of any state: a node may be undone until its workflow ends.
+    index("idx_workflow_nodes_others", "other_endpoints", using="gin", where="other_endpoints IS NOT NULL"),
     # Read from workflow to workflow, to find ends that no process has handled.
     index("idx_workflow_nodes_running", _KEY, where="state = 'RUNNING'"),
 )

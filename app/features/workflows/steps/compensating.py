@@ -21,6 +21,7 @@ from app.kernel.sql import NamedStatement, statement
 from app.queue.executions.node_key import NodeKey, compensation_of, undone_item
 from app.queue.jobs.endpoint_cache import read_targets
 from schema.states import NodeState, WorkflowReason, WorkflowStatus
+from schema.tables.workflows import MAY_BE_UNDONE
 
 ENDED = statement(
     "workflow_nodes.ended_compensation",
@@ -43,7 +44,7 @@ _NEXT = """
 
 def _next(name: str, which: str) -> NamedStatement:
     parts = {"compensation": undoing.COMPENSATION, "is_undoable": undoing.IS_UNDOABLE}
-    return statement(name, _NEXT, which=which, may_be_undone=undoing.MAY_BE_UNDONE, **parts)
+    return statement(name, _NEXT, which=which, may_be_undone=MAY_BE_UNDONE, **parts)
 
 
 NEXT_ITEM = _next("workflow_nodes.next_item_to_compensate", "n.node = :node")

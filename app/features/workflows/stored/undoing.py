@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.executions.node_key import undone_item
+from schema.tables.workflows import MAY_BE_UNDONE
 
 COMPENSATION = "COALESCE(n.definition->'compensate', n.definition->'group'->CAST(s.item - 1 AS INTEGER)->'compensate')"
 """Definition of the compensation of `s`; NULL if it has none."""
-
-MAY_BE_UNDONE = """(n.definition @> '{"compensate": {}}' OR n.definition @> '{"group": [{"compensate": {}}]}')"""
-"""Condition that a node, or a member of its group, has a compensation."""
 
 IS_UNDOABLE = f"""s.item >= 0 AND s.run = n.run AND s.state = 'SUCCEEDED' AND s.execution_id IS NOT NULL
                  AND {COMPENSATION} IS NOT NULL"""

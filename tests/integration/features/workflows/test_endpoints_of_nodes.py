@@ -50,6 +50,24 @@ def test_endpoint_of_a_waiting_node_is_not_deleted(registered: Api, database: Da
     assert registered.delete("/endpoints/other").status_code == 204
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        FIRST | {"compensate": {"endpoint": "other"}},
+        {"name": "first", "group": [{"name": "m", "endpoint": "target", "compensate": {"endpoint": "other"}}]},
+    ],
+    ids=["job", "group"],
+)
+def test_endpoint_of_a_compensation_is_not_deleted_until_the_workflow_ends(
+    registered: Api, database: Database, first: dict[str, Any]
+) -> None:
+    workflow_id = made(registered, first, {"name": "n", "endpoint": "target", "after": ["first"]})
+    assert count(database, "workflow_nodes WHERE node = 1 AND item = 0 AND state = 'RUNNING'") == 1
+    assert f"workflow {workflow_id}" in problem(registered.delete("/endpoints/other"), 409, "CONFLICT")["message"]
+    cancel(registered, database, workflow_id)
+    assert registered.delete("/endpoints/other").status_code == 204
+
+
 def test_endpoint_of_a_ready_node_is_not_deleted(registered: Api) -> None:
     workflow_id = made(registered, FIRST, {"name": "n", "endpoint": "other"}, max_parallel=1)
     assert f"workflow {workflow_id}" in problem(registered.delete("/endpoints/other"), 409, "CONFLICT")["message"]
