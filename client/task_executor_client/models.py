@@ -1002,7 +1002,7 @@ class NodePlace(TypedDict):
     node: int
     """Number of the node."""
     item: int
-    """Number of the item, from 1 on; 0 without items."""
+    """Number of the item, from 1 on; 0 without items; -1 - n undoes item n."""
     run: int
     """Number of the run of the node."""
 
@@ -2300,6 +2300,16 @@ class OutcomeSchema(TypedDict):
     schema: dict[str, Any]
 
 
+class Compensation(TypedDict):
+    """Part of `NewMember`, `NewNode`."""
+
+    endpoint: str
+    input: NotRequired[Mapping[str, Any]]
+    """Of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, `{{node.input.…}}`
+    and `{{node.output.…}}`.
+    """
+
+
 class NewMember(TypedDict):
     """Part of `NewNode`."""
 
@@ -2319,6 +2329,8 @@ class NewMember(TypedDict):
     """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     delay: NotRequired[str | int | timedelta]
     """Time from the start of the node until its job is due; as `delay` of a job, at most 3650d."""
+    compensate: NotRequired[Compensation]
+    """Undoes the job after a failure with `on_failure: compensate`."""
 
 
 class Tolerance(TypedDict):
@@ -2326,16 +2338,6 @@ class Tolerance(TypedDict):
 
     count: NotRequired[int]
     percent: NotRequired[float]
-
-
-class Compensation(TypedDict):
-    """Part of `NewNode`."""
-
-    endpoint: str
-    input: NotRequired[Mapping[str, Any]]
-    """Of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, `{{node.input.…}}`
-    and `{{node.output.…}}`.
-    """
 
 
 class NewNode(TypedDict):
@@ -2358,6 +2360,8 @@ class NewNode(TypedDict):
     """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     delay: NotRequired[str | int | timedelta]
     """Time from the start of the node until its job is due; as `delay` of a job, at most 3650d."""
+    compensate: NotRequired[Compensation]
+    """Undoes the job after a failure with `on_failure: compensate`."""
     after: NotRequired[Sequence[str]]
     """Names of the nodes that it waits for."""
     run_if: NotRequired[Literal["all_succeeded", "all_done", "any_failed"]]
@@ -2374,8 +2378,6 @@ class NewNode(TypedDict):
     """Of `for_each` and `group`; 0 when absent."""
     max_parallel: NotRequired[int]
     """Items that may run at the same time; no limit when absent."""
-    compensate: NotRequired[Compensation]
-    """Undoes the node after a failure with `on_failure: compensate`."""
 
 
 class NewWorkflow(TypedDict):
@@ -2392,7 +2394,7 @@ class NewWorkflow(TypedDict):
     on_failure: NotRequired[Literal["stop", "continue", "compensate"]]
     """After the failure of a node without an own rule: `stop` (default) starts no further node, except for handlers
     and clean-up, and the workflow fails; `continue` skips the nodes behind it only; `compensate` stops, and
-    undoes the succeeded nodes that have `compensate`, the last ended first.
+    undoes the succeeded jobs that have `compensate`, the last ended first.
     """
     max_parallel: NotRequired[int]
     """Nodes and items that may run at the same time."""
