@@ -10,7 +10,7 @@ from sqlalchemy import Connection, TextClause
 
 from app.kernel.errors import ConflictError, Detail
 from app.kernel.sql import NamedStatement, statement
-from schema.tables.workflows import MAY_START, NEEDS_OTHERS
+from schema.tables.workflows import MAY_BE_UNDONE, MAY_START
 
 SHOWN = 10
 
@@ -33,6 +33,15 @@ IN_NODES = """(spec->'nodes' @> jsonb_build_array(jsonb_build_object('endpoint',
                OR spec->'nodes' @> jsonb_build_array(jsonb_build_object('group', jsonb_build_array(
                     jsonb_build_object('compensate', jsonb_build_object('endpoint', CAST(:name AS TEXT)))))))"""
 """Conditions on endpoints that name another endpoint: as a callback, or in the nodes of a workflow."""
+NODES_THAT_NEED = f"""
+        (SELECT workflow_id, name FROM workflow_nodes WHERE endpoint = :name AND {MAY_START}
+          UNION ALL
+         SELECT n.workflow_id, n.name FROM workflow_nodes AS n
+          WHERE n.other_endpoints IS NOT NULL AND n.other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
+            AND ({MAY_START} OR {MAY_BE_UNDONE}
+                 AND EXISTS (SELECT 1 FROM workflows AS w
+                              WHERE w.workflow_id = n.workflow_id AND w.ended_at IS NULL)))"""  # noqa: S608 - constants
+"""Nodes that may still start a job of an endpoint: of their own, of a member, or to undo a job."""
 _OF_VERSIONS = """
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
     found AS (
@@ -87,12 +96,7 @@ _ENDPOINT_IN_WORK = statement(
       (SELECT 'job' AS what, job_id AS id FROM jobs
         WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {shown})
       UNION
-      (SELECT 'workflow', workflow_id FROM workflow_nodes
-        WHERE endpoint = :name AND {may_start} LIMIT {shown})
-      UNION
-      (SELECT 'workflow', workflow_id FROM workflow_nodes AS n
-        WHERE other_endpoints IS NOT NULL AND other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
-          AND {needs_others} LIMIT {shown})
+      (SELECT 'workflow', workflow_id FROM {nodes} AS n LIMIT {shown})
       UNION
       (SELECT 'execution', execution_id FROM executions
         WHERE endpoint = :name AND {waits} LIMIT {shown})
@@ -104,8 +108,7 @@ _ENDPOINT_IN_WORK = statement(
     shown=SHOWN + 1,
     waits=WAITS,
     runs=RUNS,
-    may_start=MAY_START,
-    needs_others=NEEDS_OTHERS,
+    nodes=NODES_THAT_NEED,
 )
 OF_ENDPOINT = (_ENDPOINT_IN_DEFINITIONS, _ENDPOINT_IN_WORK)
 

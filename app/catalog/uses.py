@@ -8,13 +8,12 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.catalog.dependents import IN_NODES, IS_CALLBACK, REFERS, RUNS, WAITS
+from app.catalog.dependents import IN_NODES, IS_CALLBACK, NODES_THAT_NEED, REFERS, RUNS, WAITS
 from app.catalog.endpoints import versions
 from app.catalog.named_table import NamedTable
 from app.kernel.db import Database
 from app.kernel.name_patterns import matches
 from app.kernel.sql import NamedStatement, statement
-from schema.tables.workflows import MAY_START, NEEDS_OTHERS
 
 MAX_COUNTED = 1_000  # uses of each kind, and executions of each endpoint that are read
 MAX_ENDPOINTS = 100  # endpoints of a named value that are read with their jobs and executions
@@ -68,12 +67,7 @@ WORK = statement(
       (SELECT 'schedule' AS kind, job_id AS id, name AS title FROM jobs
         WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {most})
       UNION ALL
-      (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes
-        WHERE endpoint = :name AND {may_start} LIMIT {most})
-      UNION ALL
-      (SELECT 'workflow_node', workflow_id, name FROM workflow_nodes AS n
-        WHERE other_endpoints IS NOT NULL AND other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
-          AND {needs_others} LIMIT {most})
+      (SELECT 'workflow_node', workflow_id, name FROM {nodes} AS n LIMIT {most})
       UNION ALL
       (SELECT 'waiting_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
         WHERE endpoint = :name AND {waits} LIMIT {most})
@@ -82,8 +76,7 @@ WORK = statement(
         WHERE endpoint = :name AND {runs} LIMIT {most})),
     {counted}
     """,
-    may_start=MAY_START,
-    needs_others=NEEDS_OTHERS,
+    nodes=NODES_THAT_NEED,
     waits=WAITS,
     runs=RUNS,
     **_LIMITS,

@@ -10,11 +10,6 @@ MAY_START = "(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AN
 """Condition of nodes that may still start jobs of their own."""
 MAY_BE_UNDONE = """(n.definition @> '{"compensate": {}}' OR n.definition @> '{"group": [{"compensate": {}}]}')"""
 """Condition that a node `n`, or a member of its group, has a compensation."""
-NEEDS_OTHERS = f"""({MAY_START}
-           OR {MAY_BE_UNDONE} AND EXISTS (SELECT 1 FROM workflows AS w
-                                           WHERE w.workflow_id = n.workflow_id AND w.ended_at IS NULL))"""  # noqa: S608 - constants of this module
-"""Condition that a node `n` may still start jobs of the other endpoints in its definition."""
-
 # No foreign keys: a key check would lock the row of the workflow, which only one step at a time may lock.
 workflows = table(
     "workflows",

@@ -89,10 +89,10 @@ WAITS = {
         ],
         "behind the locked row of their workflow; only settlements lock other nodes of it, which no step changes",
     ),
-    "workflow_nodes.lock_of_items workflow_nodes": CHUNK,
     "workflow_nodes.mark_retried workflow_nodes": CHUNK,
     "workflow_nodes.settle workflow_nodes": CALLED,
     "workflows.lock_endpoints endpoints": REQUEST,
+    "workflows.touch_for_retry workflows": CHUNK,
 }
 SKIPS = {
     "test_locked_alert_delays_the_end_of_no_other_alert": [
