@@ -9,13 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dramatiq.encoder import JSONEncoder
 from dramatiq.errors import DecodeError
-from dramatiq.message import Message
+from dramatiq.message import Message, get_encoder
 
 MAX_NAME = 128
 _PLAIN = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DIGEST_CHARACTERS = 8
 _FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
+_TYPES: dict[str, tuple[Any, str]] = {
+    "args": ((list, tuple), "a list"),
+    "kwargs": (dict, "an object"),
+    "options": (dict, "an object"),
+    "message_id": (str, "a text"),
+    "message_timestamp": (int, "a number"),
+}
 DEFAULT_PRIORITY, MAX_PRIORITY = 128, 255
 
 
@@ -71,30 +79,48 @@ def message_of(frame: Mapping[str, Any]) -> "Message[Any]":
 
     An input of other fields than a message's is the keyword arguments, as of a job that was created through the API.
     """
-    given = frame.get("input")
-    if not isinstance(given, dict):
-        raise DecodeError("the arguments of the endpoint are not an object", repr(given).encode(), None)
-    # The worker decides where a message runs: an input of another queue or actor would find no consumer.
-    own = {"queue_name": frame["queue"], "actor_name": frame["actor"]}
-    if given.keys() == {"encoded"}:
-        decoded: Message[Any] = Message.decode(base64.b64decode(given["encoded"]))
-        message = decoded.copy(**own)
-    else:
-        is_message = bool(given) and given.keys() <= _FIELDS and ("args" in given or "kwargs" in given)
-        fields = given if is_message else {"kwargs": given}
-        defaults = {
-            "args": [],
-            "kwargs": {},
-            "options": {},
-            "message_id": frame["execution"],
-            "message_timestamp": frame.get("timestamp") or int(time.time() * 1000),
-        }
-        message = Message.decode(json.dumps({**defaults, **fields, **own}).encode())
-    last = frame.get("last_error") or {}
-    message.options.update(last.get("options") or {})
+    fields, last = _fields_of(frame.get("input")), frame.get("last_error") or {}
+    for name, (type_, noun) in _TYPES.items():
+        if name in fields and not isinstance(fields[name], type_):
+            raise _malformed(f"`{name}` of the message is not {noun}", fields[name])
+    options = {**fields.get("options", {}), **(last.get("options") or {})}
+    options.pop("eta", None)  # the service has waited; Dramatiq would hold the message, and send another one then
     if last.get("traceback"):
-        message.options["traceback"] = last["traceback"]
-    return message
+        options["traceback"] = last["traceback"]
+    return Message(
+        # The worker decides where a message runs: an input of another queue or actor would find no consumer.
+        queue_name=frame["queue"],
+        actor_name=frame["actor"],
+        args=tuple(fields.get("args", ())),
+        kwargs=fields.get("kwargs", {}),
+        options=options,
+        message_id=fields.get("message_id", frame["execution"]),
+        message_timestamp=fields.get("message_timestamp") or frame.get("timestamp") or int(time.time() * 1000),
+    )
+
+
+def _fields_of(given: Any) -> Mapping[str, Any]:
+    """Return the fields of a message from an input; raises DecodeError."""
+    if not isinstance(given, dict):
+        raise _malformed("the arguments of the endpoint are not an object", given)
+    if given.keys() == {"encoded"}:
+        return Message.decode(_bytes_of(given["encoded"])).asdict()
+    if given.keys() == _FIELDS and type(get_encoder()) is not JSONEncoder:
+        # Written by an encoder of the user, such as one that adds types to JSON.
+        return Message.decode(json.dumps(given).encode()).asdict()
+    is_message = bool(given) and given.keys() <= _FIELDS and ("args" in given or "kwargs" in given)
+    return given if is_message else {"kwargs": given}
+
+
+def _bytes_of(encoded: Any) -> bytes:
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (TypeError, ValueError) as error:
+        raise _malformed(f"`encoded` is not a text in base64: {error}", encoded) from None
+
+
+def _malformed(reason: str, value: Any) -> DecodeError:
+    return DecodeError(reason, repr(value)[:MAX_NAME], None)  # type: ignore[no-untyped-call]
 
 
 def delay_of(message: Any, delay: int | None, logger: Any) -> int | None:

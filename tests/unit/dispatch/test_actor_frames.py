@@ -6,6 +6,7 @@ from typing import Any
 import dramatiq
 import pytest
 from dramatiq.encoder import PickleEncoder
+from dramatiq.errors import DecodeError
 from dramatiq.message import Message
 from task_executor_dramatiq import frames as kit_frames
 from task_executor_dramatiq import messages
@@ -158,6 +159,45 @@ def test_message_in_another_encoding_gets_queue_and_actor_of_the_frame() -> None
         dramatiq.set_encoder(encoder)
     assert (message.queue_name, message.actor_name, message.args) == ("mails", "mail", (1,))
     assert message.message_id == "m"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"encoded": 5},
+        {"encoded": "a"},
+        {"encoded": "a%"},
+        {"args": [], "options": 5},
+        {"args": "abc"},
+        {"kwargs": []},
+        {"args": [], "message_id": 5},
+        {"args": [], "message_timestamp": "now"},
+        [],
+    ],
+)
+def test_malformed_message_is_undecodable_whatever_it_holds(given: Any) -> None:
+    """Any client of the API may write it, and the thread that reads it serves all messages of the process."""
+    with pytest.raises(DecodeError):
+        messages.message_of({"execution": "e", "attempt": 1, "actor": "mail", "queue": "mails", "input": given})
+
+
+def test_message_of_the_api_is_json_whatever_the_encoder_of_the_process() -> None:
+    encoder = dramatiq.get_encoder()
+    dramatiq.set_encoder(PickleEncoder())
+    try:
+        message = messages.message_of(
+            {"execution": "e", "attempt": 1, "actor": "mail", "queue": "mails", "input": {"to": "a"}, "timestamp": 7}
+        )
+    finally:
+        dramatiq.set_encoder(encoder)
+    assert (message.kwargs, message.message_id, message.message_timestamp) == ({"to": "a"}, "e", 7)
+
+
+def test_message_has_no_eta_because_the_service_has_waited() -> None:
+    """Dramatiq would hold it in memory, and send another message then."""
+    given = {"args": [], "options": {"eta": 9_000_000_000_000, "color": "red"}}
+    message = messages.message_of({"execution": "e", "attempt": 1, "actor": "a", "queue": "q", "input": given})
+    assert message.options == {"color": "red"}
 
 
 def test_following_jobs_are_checked() -> None:
