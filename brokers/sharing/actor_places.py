@@ -10,6 +10,8 @@ from app.queue.claiming.admission import NOTHING_OPENED, OPEN, AdmissionRule, Op
 from app.queue.claiming.partition import Partition
 from brokers.sharing.fair_shares import Shares
 
+GATHER_SECONDS = 0.005  # for more places, while all processes have work in advance: few claims of many cost less
+PART = 4  # of all places, or of the slots of the worker, that are free at least then
 ASK_SECONDS = 30.0  # until an endpoint without a process is asked about again; a new process opens it at once
 
 
@@ -23,6 +25,8 @@ class ActorPlaces:
     endpoints: Mapping[str, str] = field(default_factory=dict)
     """Dramatiq queue by the endpoint of each actor of the process."""
     total: int = 0
+    enough: int = 0
+    """Messages with which all threads of the process are busy for a while."""
     by_queue: Mapping[str, int] = field(default_factory=dict)
     held: Counter[str] = field(default_factory=Counter)
     """Messages in the process, by queue."""
@@ -52,6 +56,7 @@ class ActorProcesses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._all: tuple[ActorPlaces, ...] = ()
+        self._groups: dict[str, tuple[list[ActorPlaces], frozenset[str]]] = {}
         self.assigned = Counter[str]()  # messages in the processes, by endpoint
         self.change = object()
 
@@ -64,25 +69,39 @@ class ActorProcesses:
         with self._lock:
             if places not in self._all:
                 self._all = (*self._all, places)
-            self.change = object()
+            self._groups, self.change = {}, object()
 
     def remove(self, places: ActorPlaces) -> None:
         """Remove a process."""
         with self._lock:
             self._all = tuple(each for each in self._all if each is not places)
-            self.change = object()
+            self._groups, self.change = {}, object()
 
     def room(self, endpoint: str, slots: Mapping[str, int]) -> int | None:
         """Return how many executions of an endpoint may be claimed; None if no process has its actor.
 
         `slots` are claims and reservations by endpoint. Claims that are in no process yet will take places, too.
         """
-        serving = self.serving(endpoint)
+        serving, sharing = self._group(endpoint)
         if not serving:
             return None
-        sharing = set(chain.from_iterable(each.endpoints for each in serving))
         on_the_way = sum(max(0, slots.get(each, 0) - self.assigned[each]) for each in sharing)
         return max(0, sum(each.free(endpoint) for each in serving) - on_the_way)
+
+    def can_wait(self, endpoint: str, room: int, free_slots: int, capacity: int) -> bool:
+        """Return whether a claim can wait for more places or slots, because all processes have work in advance."""
+        serving, _ = self._group(endpoint)
+        if any(each.held_count <= each.enough for each in serving):
+            return False
+        return room < sum(each.total for each in serving) // PART or free_slots < capacity // PART
+
+    def _group(self, endpoint: str) -> tuple[list[ActorPlaces], frozenset[str]]:
+        """Return the processes with the actor of an endpoint, and all endpoints that they serve."""
+        groups = self._groups  # another object after a change
+        if (found := groups.get(endpoint)) is None:
+            serving = self.serving(endpoint)
+            found = groups[endpoint] = serving, frozenset(chain.from_iterable(each.endpoints for each in serving))
+        return found
 
 
 class ActorAdmission(AdmissionRule):
@@ -112,6 +131,9 @@ class ActorAdmission(AdmissionRule):
         """Return the places for the actor of a partition's endpoint."""
         room = self._processes.room(partition.endpoint, self._shares.slots)
         if room is not None:
+            shares = self._shares
+            if self._processes.can_wait(partition.endpoint, room, shares.free(), shares.capacity):
+                return Room(0, now + GATHER_SECONDS)
             return Room(room)
         if not self._is_actor_queue:
             return OPEN

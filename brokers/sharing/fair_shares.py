@@ -92,6 +92,10 @@ class Shares:
         """Return the slots that claims and reservations hold."""
         return sum(tuple(self._slots.values()))
 
+    def free(self) -> int:
+        """Return the slots that nothing holds."""
+        return self.capacity - self._taken
+
     def utilization(self) -> float:
         """Return the slots in use as a share of the capacity."""
         return self.in_use() / self.capacity

@@ -4,7 +4,7 @@ from math import inf
 
 from app.queue.claiming.admission import OPEN
 from app.queue.claiming.partition import Partition
-from brokers.sharing.actor_places import ASK_SECONDS, ActorAdmission, ActorPlaces, ActorProcesses
+from brokers.sharing.actor_places import ASK_SECONDS, GATHER_SECONDS, ActorAdmission, ActorPlaces, ActorProcesses
 from brokers.sharing.fair_shares import Shares
 
 
@@ -55,6 +55,28 @@ def test_full_process_closes_nothing_because_the_next_free_slot_asks_again() -> 
     places.take("default")
     rule = ActorAdmission(processes, Shares(100), is_actor_queue=True)
     assert rule.room(partition("mail"), 5.0) == (0, -inf, False)
+
+
+def test_claim_waits_for_several_places_while_all_processes_have_work_in_advance() -> None:
+    """A claim of one message costs nearly as much as a claim of fifty."""
+    processes, shares = ActorProcesses(), Shares(1000)
+    busy, other = (process("mail", total=64, places=64) for _ in range(2))
+    rule = ActorAdmission(processes, shares, is_actor_queue=True)
+    for each in (busy, other):
+        each.enough = 8
+        processes.add(each)
+        for _ in range(60):
+            each.take("default")
+            processes.assigned["mail"] += 1
+    claimed = {"mail": 120}
+    assert processes.room("mail", claimed) == 8
+    assert processes.can_wait("mail", 8, shares.free(), 1000)
+    assert rule.room(partition("mail"), 5.0).closed_until == 5.0 + GATHER_SECONDS
+    assert not processes.can_wait("mail", 32, 1000, 1000)
+    assert processes.can_wait("mail", 32, 249, 1000)  # few slots of the worker are free
+    for _ in range(52):
+        other.give_back("default")
+    assert not processes.can_wait("mail", 1, 1000, 1000)  # one of them has work for its threads only
 
 
 def test_other_queues_leave_endpoints_of_other_types_open() -> None:
