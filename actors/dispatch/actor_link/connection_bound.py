@@ -9,6 +9,7 @@ from app.kernel.formats import numbered
 log = logging.getLogger(__name__)
 
 LOG_SECONDS = 1.0  # between two lines about refused connections
+REPEAT_SECONDS = 600.0  # between two lines of the same reason: a refused process tries again for days
 
 
 class ConnectionBound:
@@ -17,7 +18,8 @@ class ConnectionBound:
     def __init__(self, most: int) -> None:
         self._most = most
         self._count = 0
-        self._logs_at = 0.0
+        self._logs_at = self._repeats_at = 0.0
+        self._reason = ""
 
     def take(self) -> str | None:
         """Count a connection; return the reason for a refusal if it is one too many."""
@@ -35,8 +37,8 @@ class ConnectionBound:
         self._count -= 1
 
     def note_refusal(self, place: object, reason: str) -> None:
-        """Log a refused connection, at most one in LOG_SECONDS."""
+        """Log a refused connection, at most one in LOG_SECONDS, and one of the same reason in REPEAT_SECONDS."""
         now = time.monotonic()
-        if now >= self._logs_at:
-            self._logs_at = now + LOG_SECONDS
+        if now >= (self._repeats_at if reason == self._reason else self._logs_at):
+            self._logs_at, self._repeats_at, self._reason = now + LOG_SECONDS, now + REPEAT_SECONDS, reason
             log.warning("refusing a process at %s: %s", place, reason)

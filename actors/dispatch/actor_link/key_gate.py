@@ -1,7 +1,6 @@
 """Key gate: a connection by TLS from another machine, until the worker has accepted its API key."""
 
 import asyncio
-import logging
 import random
 import socket
 import ssl
@@ -21,8 +20,6 @@ from app.kernel.errors import TaskExecutorError, UnavailableError
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.server import ActorServer
     from actors.dispatch.actor_link.tls_port import TlsPort
-
-log = logging.getLogger(__name__)
 
 KEY_SECONDS = 10.0  # for the handshake, and for the key after it
 RECHECK_SECONDS = 25.0  # at most 30 s, for which a connection with a revoked key lasts
@@ -105,7 +102,9 @@ class KeyGate(asyncio.Protocol):
         try:
             key = await asyncio.to_thread(self._tls.verify, presented)
         except UnavailableError as error:  # no answer is no refusal, after which a process waits longer
-            log.warning("cannot check the API key of a process with actors: %s", error.message)
+            self._port.bound.note_refusal(
+                self._transport.get_extra_info("peername"), f"no check of keys: {error.message}"
+            )
             self._transport.close()
             return
         except TaskExecutorError as error:

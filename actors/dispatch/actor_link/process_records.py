@@ -13,7 +13,6 @@ from app.kernel.processes.actor_processes import ActorProcess
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-MAX_NUMBER = 2**31 - 1  # of a process or of threads, as a HELLO reports them
 
 
 class ProcessRecords:
@@ -24,7 +23,7 @@ class ProcessRecords:
         self._write = write
         self._run = run
         self._changed = dict[str, Session]()
-        self._is_writing = False
+        self._is_writing = self._is_away = False
 
     def note(self, session: Session) -> None:
         """Write the state of a session soon."""
@@ -42,23 +41,26 @@ class ProcessRecords:
                 try:
                     await asyncio.to_thread(self._write, _record_of(session))
                 except UnavailableError as error:
-                    log.warning("cannot record the process %s: %s; retrying", session.shown_pid, error.message)
+                    if not self._is_away:
+                        line = "cannot record the process %s, and maybe others: %s; retrying"
+                        log.warning(line, session.pid, error.message)
+                    self._is_away = True
                     self._changed.setdefault(session_id, session)
                     await asyncio.sleep(RETRY_SECONDS)
                 except Exception:  # one record must not stop the records of other processes
-                    log.exception("cannot record the process %s", session.shown_pid)
+                    log.exception("cannot record the process %s", session.pid)
+                else:
+                    self._is_away = False
         finally:
             self._is_writing = False
 
 
 def _record_of(session: Session) -> ActorProcess:
-    shown = session.shown_pid
-    is_number = isinstance(shown, int) and not isinstance(shown, bool) and 0 < shown <= MAX_NUMBER
     return ActorProcess(
         session_id=storable(session.session_id),
         host=storable(session.host),
-        pid=shown if is_number else session.peer.pid,
-        threads=min(session.threads, MAX_NUMBER),
+        pid=session.pid,
+        threads=session.threads,
         endpoints=session.offered,
         refused={storable(endpoint): storable(reason) for endpoint, reason in session.refused.items()},
         is_connected=not session.is_forgotten,
