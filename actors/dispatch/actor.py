@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
@@ -22,6 +22,7 @@ from app.queue.executions.execution_model import DeliveryError, NotSentError
 PATIENCE_SECONDS = 1.0  # for a place in a process
 NO_WORKER_DEFERRAL_MS = 5_000
 NO_KEY_DEFERRAL_MS = 30_000
+_endpoint_of = lru_cache(1_000)(endpoint_name)
 
 
 class ActorDispatcher(Dispatcher):
@@ -40,8 +41,10 @@ class ActorDispatcher(Dispatcher):
         if self._server is None:
             reason = "this worker listens to no processes with actors: set TE_ACTORS_LISTEN"
             raise NotSentError(reason, NO_WORKER_DEFERRAL_MS, is_noted=False)
-        endpoint = endpoint_name(spec["actor"])
-        session = await self._session_for(endpoint, spec["queue"], identity)
+        endpoint, queue = _endpoint_of(spec["actor"]), spec["queue"]
+        session = freest(self._server.sessions.values(), endpoint, queue)
+        if session is None:
+            session = await self._session_for(endpoint, queue, identity)
         # The present queue of the actor: the process consumes no other, and the job may have an earlier version.
         queue = session.places.endpoints[endpoint]
         hand = Hand(session, HandKey(identity.execution_id, identity.attempt), queue)
@@ -59,11 +62,10 @@ class ActorDispatcher(Dispatcher):
             self._server.freed.set()
 
     async def _session_for(self, endpoint: str, queue: str, identity: Identity) -> Session:
-        """Return a process with a free place, waiting for one if necessary."""
+        """Wait for a process with a free place."""
         server = self._server
         assert server is not None  # noqa: S101 - the caller has checked it
         until = time.monotonic() + PATIENCE_SECONDS
-        has_waited = False
         while (session := freest(server.sessions.values(), endpoint, queue)) is None:
             if is_closed(server.sessions.values(), endpoint, queue):
                 reason = f"no API key of the processes with its actor may run the queue {queue!r}"
@@ -71,23 +73,22 @@ class ActorDispatcher(Dispatcher):
             left = until - time.monotonic()
             if left <= 0 or server.is_draining:
                 raise NotSentError("no process with its actor was free", round(MIN_DEFERRAL_MS), is_noted=False)
-            has_waited = True
             server.freed.clear()
             try:
                 async with asyncio.timeout(left):
                     await server.freed.wait()
             except TimeoutError:
                 continue
-        if has_waited:
-            identity.permission.begin()
+        identity.permission.begin()
         return session
 
     async def _outcome(self, hand: Hand, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Wait for the start and the outcome; raises DeliveryError and NotSentError."""
-        soft, soft_ms = None, identity.soft_limit_ms
+        server, soft, soft_ms = self._server, None, identity.soft_limit_ms
+        assert server is not None  # noqa: S101 - the caller has checked it
         if soft_ms is not None:
             soft = soft_ms / 1000, partial(identity.permission.pass_soft_limit, soft_ms)
-        hand.watch(spec["timeout_ms"] / 1000, soft)
+        hand.watch(server.deadlines, spec["timeout_ms"] / 1000, soft)
         if identity.history.has_lost_worker:
             hand.on_start = identity.permission.note_start
         try:
@@ -100,6 +101,8 @@ class ActorDispatcher(Dispatcher):
         except ProcessLostError as error:
             raise _lost("PROCESS_LOST", str(error), hand, identity, spec) from None
         except asyncio.CancelledError:
+            if hand.has_reported:  # in the same turn of the loop: the process waits for an answer
+                self._reports.add(hand, is_written=False)
             hand.session.send(FrameKind.ABORT, **_named(hand))
             if hand.is_started:
                 raise
@@ -143,9 +146,11 @@ def freest(sessions: Iterable[Session], endpoint: str, queue: str) -> Session | 
 
     The queue is of the message: the actor may have had another queue when the process registered it with its key.
     """
-    open_ = [each for each in sessions if each.transport is not None and each.places.free(endpoint)]
-    open_ = [each for each in open_ if each.peer.may_work(queue)]
-    return max(open_, key=lambda each: each.places.free(endpoint), default=None)
+    found, most = None, 0
+    for each in sessions:
+        if each.transport is not None and (free := each.places.free(endpoint)) > most and each.peer.may_work(queue):
+            found, most = each, free
+    return found
 
 
 def is_closed(sessions: Iterable[Session], endpoint: str, queue: str) -> bool:
@@ -174,7 +179,7 @@ def _named(hand: Hand) -> dict[str, Any]:
 
 def _lost(type_: str, event: str, hand: Hand, identity: Identity, spec: Mapping[str, Any]) -> DeliveryError:
     """Return the error of an attempt without an outcome: the last of `max_lost` is final."""
-    lost, message = identity.history.lost + 1, f"process {hand.session.shown_pid} on {hand.session.host} {event}"
+    lost, message = identity.history.lost + 1, f"process {hand.session.pid} on {hand.session.host} {event}"
     if lost < spec["max_lost"]:
         return DeliveryError(type_, message, may_have_been_delivered=True, again_ms=0)
     message += f"; {numbered(lost, 'attempt')} without an outcome, and max_lost allows no more"

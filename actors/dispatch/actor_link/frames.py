@@ -14,6 +14,9 @@ PROTOCOL = 1
 # An outcome with a result and following jobs has at most half of it. Parsing blocks the event loop: 8 MiB for 0.1 s.
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 _LENGTH = struct.Struct("!I")
+# json.dumps and json.loads would make as many calls for a short frame as all else that is done with it.
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_scan = json.JSONDecoder().scan_once
 # Begin of an outcome, as the actor kit writes it: its earlier versions send up to 64 MiB, and repeat a refused outcome.
 _OUTCOME = re.compile(rb'\{"kind":"(?:DONE|AGAIN|FAILED)","execution":"([\w-]+)","attempt":(\d+),')
 _OUTCOME_BYTES = 160
@@ -48,7 +51,7 @@ class FrameError(Exception):
 
 def encode(kind: FrameKind, **fields: Any) -> bytes:
     """Return the bytes of a frame."""
-    body = json.dumps({"kind": kind.value, **fields}, separators=(",", ":")).encode(errors="surrogatepass")
+    body = _to_json({"kind": kind, **fields}).encode()  # ASCII
     return _LENGTH.pack(len(body)) + body
 
 
@@ -111,9 +114,12 @@ def _too_large(begin: bytes, length: int) -> Mapping[str, Any]:
 
 def _decoded(body: bytes) -> Mapping[str, Any]:
     try:
-        frame = json.loads(body)
-    except (ValueError, RecursionError):
+        text = body.decode(errors="surrogatepass").strip()
+        frame, end = _scan(text, 0)
+    except (ValueError, RecursionError, StopIteration):
         raise FrameError("a frame is not JSON") from None
+    if end != len(text):
+        raise FrameError("a frame is more than one JSON value")
     if not isinstance(frame, dict) or not isinstance(frame.get("kind"), str):
         raise FrameError("a frame is an object with the field `kind`")
     return frame

@@ -1,6 +1,7 @@
 """Message in the hands of a process: one attempt, from its place in the process to its outcome."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,9 +9,11 @@ from actors.dispatch.actor_link.frames import FrameError, FrameKind
 from app.kernel.function_types import Call
 
 if TYPE_CHECKING:
+    from actors.dispatch.actor_link.deadlines import Deadlines
     from actors.dispatch.actor_link.process_session import Session
 
 
+MAX_ID = 64  # characters of the id of an execution; a process may send any text, and the log repeats it
 ANSWER_SECONDS = 30.0  # for a process that is asked for a message back to send anything at all
 
 
@@ -24,8 +27,8 @@ class HandKey(NamedTuple):
     def of(cls, frame: Mapping[str, Any]) -> "HandKey":
         """Return the message that a frame names; raises FrameError."""
         execution_id, attempt = frame.get("execution"), frame.get("attempt")
-        if not isinstance(execution_id, str) or not isinstance(attempt, int):
-            raise FrameError("`execution` is a text and `attempt` a number")
+        if not isinstance(execution_id, str) or len(execution_id) > MAX_ID or not isinstance(attempt, int):
+            raise FrameError(f"`execution` is a text of at most {MAX_ID} characters and `attempt` a number")
         return cls(execution_id, attempt)
 
 
@@ -50,25 +53,41 @@ class Hand:
         self.is_started = False
         self.on_start: Call | None = None
         self._loop = asyncio.get_running_loop()
-        self._timers: list[asyncio.TimerHandle] = []
+        self._deadlines: Deadlines | None = None  # while they watch it
+        self.due_at = math.inf
+        self._on_due: Call = self._time_out
         self._timeout_s = 0.0
         self._soft: tuple[float, Call] | None = None
+        self._heard = 0  # frames of the process before the question
         self.outcome: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self.outcome.add_done_callback(_seen)
 
-    def watch(self, timeout_s: float, soft: tuple[float, Call] | None) -> None:
+    def watch(self, deadlines: "Deadlines", timeout_s: float, soft: tuple[float, Call] | None) -> None:
         """Bound the waits for a thread and, from the start, for the outcome, which gets a TimeoutError.
 
-        `soft`: seconds from the start, and what to call then. Timers instead of tasks, because each message pays.
+        `soft`: seconds from the start, and what to call then.
         """
-        self._timeout_s, self._soft = timeout_s, soft
-        self._timers = [self._loop.call_later(self.unstarted_seconds, self._take_back)]
+        self._deadlines, self._timeout_s, self._soft = deadlines, timeout_s, soft
+        deadlines.hands.add(self)
+        self._await(self.unstarted_seconds, self._take_back)
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether a frame of the process is the outcome, and no BACK."""
+        outcome = self.outcome
+        is_frame = outcome.done() and not outcome.cancelled() and outcome.exception() is None
+        return is_frame and outcome.result()["kind"] != FrameKind.BACK
 
     def unwatch(self) -> None:
         """End the waits."""
-        for timer in self._timers:
-            timer.cancel()
-        self._timers = []
+        if self._deadlines is not None:
+            self._deadlines.hands.discard(self)
+            self._deadlines = None
+
+    def come_due(self) -> None:
+        """Act at the end of a wait."""
+        self.due_at = math.inf
+        self._on_due()
 
     def start(self) -> None:
         """Note that a thread of the process has begun the actor."""
@@ -77,31 +96,42 @@ class Hand:
         self.is_started = True
         if self.on_start is not None:
             self.on_start()
-        if self._timers:
-            self.unwatch()
-            self._timers.append(self._loop.call_later(self._timeout_s, self._time_out))
-            if self._soft is not None:
-                self._timers.append(self._loop.call_later(*self._soft))
+        if self._soft is not None and self._soft[0] < self._timeout_s:
+            self._await(self._soft[0], self._pass_soft_limit)
+        else:
+            self._await(self._timeout_s, self._time_out)
+
+    def _await(self, seconds: float, then: Call) -> None:
+        if self._deadlines is not None:
+            self.due_at, self._on_due = self._loop.time() + seconds, then
+            if self.due_at < self._deadlines.at:  # else an earlier look comes, which usually finds nothing due
+                self._deadlines.hasten(self.due_at)
+
+    def _pass_soft_limit(self) -> None:
+        if self._soft is not None:
+            self._soft[1]()
+            self._await(self._timeout_s - self._soft[0], self._time_out)
 
     def _take_back(self) -> None:
         """Ask for a message that no thread begins; the answer is BACK, or the STARTED that is on its way."""
         self.is_dropped = True
         self.session.drop(self)
-        wait = min(ANSWER_SECONDS, self._timeout_s)
-        self._timers = [self._loop.call_later(wait, self._stop_waiting, self.session.heard, self._timeout_s - wait)]
+        self._heard = self.session.heard
+        self._await(min(ANSWER_SECONDS, self._timeout_s), self._stop_waiting)
 
-    def _stop_waiting(self, heard: int, left_s: float) -> None:
+    def _stop_waiting(self) -> None:
         """Take a message from a process that has sent nothing since then: it is stopped, or a thread holds its GIL.
 
         Another process gets the message at once. A process that sends, but no answer, may have begun the message, so
         it is lost only at its time limit.
         """
-        if self.session.falls_silent(heard) and not self.outcome.done():
+        if self.session.falls_silent(self._heard) and not self.outcome.done():
             self.come_back()
         else:
-            self._timers = [self._loop.call_later(left_s, self._time_out)]
+            self._await(max(0.0, self._timeout_s - ANSWER_SECONDS), self._time_out)
 
     def _time_out(self) -> None:
+        self.unwatch()
         if not self.outcome.done():
             self.outcome.set_exception(TimeoutError())
 

@@ -1,7 +1,6 @@
 """Connection of a process that runs actors: its frames, and the session to which they belong."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,8 +13,6 @@ from app.kernel.access.key_ring import Key
 if TYPE_CHECKING:
     from actors.dispatch.actor_link.process_session import Session
     from actors.dispatch.actor_link.server import ActorServer
-
-log = logging.getLogger(__name__)
 
 MAX_ACTORS = 10_000  # of one process
 _OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
@@ -38,13 +35,14 @@ class ProcessConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
         self._peer = peer = self._peer or peer_of(transport)
         self._may_run = self._server.service.allowed.may_run(peer)
-        if not self._may_run:
-            log.warning("refusing process %s of user %s, group %s: it may not run actors", peer.pid, peer.uid, peer.gid)
-            self._refuse(
+        if self._may_run:
+            reason = self._bound.take()
+        else:
+            reason = (
                 f"user {peer.uid} with group {peer.gid} may not run actors: start the process as the user of the "
                 "worker, or add its user or %group to TE_ACTORS_ALLOW of the worker"
             )
-        elif (reason := self._bound.take()) is not None:
+        if reason is not None:
             self._may_run = False
             self._bound.note_refusal("the socket" if peer.key is None else "the port", reason)
             self._refuse(reason)
@@ -87,8 +85,11 @@ class ProcessConnection(asyncio.Protocol):
 
     def _receive(self, frame: Mapping[str, Any]) -> None:
         kind, session = frame["kind"], self._session
-        if session is not None and session.hear():
-            self._server.report_room()
+        if session is not None:
+            session.heard += 1
+            if session.is_silent:
+                session.end_silence()
+                self._server.report_room()
         if kind == FrameKind.HELLO:
             self._hello(frame)
         elif session is None:

@@ -22,6 +22,7 @@ UNSTARTED_SECONDS = 30.0  # for a thread of the process; then another process ge
 BACKS_IN_A_ROW = 32  # messages that a process gives back, and ends none, until it rests
 REST_SECONDS = 1.0
 MAX_THREADS = 1_000
+MAX_PID = 2**31 - 1
 MAX_QUEUES = 1_000  # of one process
 MAX_UNREAD_BYTES = 16 * 1024 * 1024  # frames that wait for a process to read
 AHEAD_SECONDS = 1.0  # for a thread, of a message beyond PER_THREAD, which came because the actors were quick
@@ -34,7 +35,8 @@ class Session:
         self.session_id = session_id
         self.host = str(hello.get("host") or "")[:255]
         self.peer = peer
-        self.shown_pid = hello.get("pid")
+        shown = _positive(hello.get("pid"))
+        self.pid = shown if shown is not None and shown <= MAX_PID else peer.pid  # as the process sees it
         self.places = ActorPlaces()
         self.actors: tuple[Mapping[str, Any], ...] = ()
         self._refused: dict[str, tuple[str, str]] = {}  # queue and reason by endpoint
@@ -50,7 +52,7 @@ class Session:
         self._prefetch: int | None = None
         self._pace = Pace()
         self.heard = 0  # frames
-        self._is_silent = self._is_resting = self._is_full = False
+        self.is_silent = self._is_resting = self._is_full = False
         self._given_back = 0
 
     def describe(self, hello: Mapping[str, Any]) -> None:
@@ -109,10 +111,14 @@ class Session:
 
     def send(self, kind: FrameKind, **fields: Any) -> None:
         """Send a frame; nothing without a connection, which ends if the process reads too little."""
+        self.write(encode(kind, **fields))
+
+    def write(self, frames: bytes) -> None:
+        """Send frames, as `send`."""
         transport = self.transport
         if transport is None:
             return
-        transport.write(encode(kind, **fields))
+        transport.write(frames)
         if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             transport.abort()  # a close would wait until the process reads
 
@@ -143,19 +149,16 @@ class Session:
             self._count_places()
         self.places.give_back(hand.queue)
 
-    def hear(self) -> bool:
-        """Note that the process has sent a frame; return whether it gets messages again, which it did not."""
-        self.heard += 1
-        was_silent, self._is_silent = self._is_silent, False
-        if was_silent:
-            self._count_places()
-        return was_silent
+    def end_silence(self) -> None:
+        """Give the process messages again."""
+        self.is_silent = False
+        self._count_places()
 
     def falls_silent(self, heard: int) -> bool:
         """Return whether the process has sent no more frames; such a process gets no message until it sends one."""
         if self.heard != heard:
             return False
-        self._is_silent = True
+        self.is_silent = True
         self._count_places()
         return True
 
@@ -223,8 +226,9 @@ class Session:
 
     def _count_places(self) -> None:
         wanted = self._prefetch or self.threads * self._pace.per_thread
-        is_closed = self.is_draining or self._is_silent or self._is_resting or self._is_full
+        is_closed = self.is_draining or self.is_silent or self._is_resting or self._is_full
         self.places.total = 0 if is_closed else wanted
+        self.places.enough = PER_THREAD * self.threads
 
     def drain(self) -> None:
         """Give the process no further messages."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.dispatch.actor_link.connection_bound import ConnectionBound
+from actors.dispatch.actor_link.deadlines import Deadlines
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
 from actors.dispatch.actor_link.key_gate import TlsListener
@@ -65,12 +66,14 @@ class ActorServer:
     def __init__(self, service: ActorService) -> None:
         self.service = service
         self.sessions: dict[str, Session] = {}
+        self.deadlines = Deadlines()
         self.records = ProcessRecords(service.record, self.run)
         self._server: asyncio.AbstractServer | None = None
         self._port: TlsPort | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._path = service.directory / f"{service.worker_id}{SUFFIX}"
         self.is_draining = False
+        self._is_away = False  # the database, at the latest registration
         self.freed = asyncio.Event()
 
     async def open(self) -> None:
@@ -175,21 +178,26 @@ class ActorServer:
             found = await self._registered(session)
         finally:
             session.is_registering = False
-        if session.transport is not None:
+        if found is not None and session.transport is not None:
             self._welcome(session, found)
 
-    async def _registered(self, session: Session) -> RegisteredActors:
-        """Return the endpoints of the actors of the latest HELLO."""
-        while True:
+    async def _registered(self, session: Session) -> RegisteredActors | None:
+        """Return the endpoints of the actors of the latest HELLO; None if the process leaves before."""
+        while session.transport is not None:
             session.registers_again = False
             try:
                 found = await asyncio.to_thread(self.service.register, session.actors, session.peer.key)
             except UnavailableError as error:
-                log.warning("cannot register the actors of process %s: %s; retrying", session.shown_pid, error.message)
+                if not self._is_away:
+                    line = "cannot register the actors of process %s, and maybe of others: %s; retrying"
+                    log.warning(line, session.pid, error.message)
+                self._is_away = True
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
+            self._is_away = False
             if not session.registers_again:
                 return found
+        return None
 
     def _welcome(self, session: Session, found: RegisteredActors) -> None:
         service = self.service
@@ -198,7 +206,7 @@ class ActorServer:
         self.records.note(session)
         if refused := [f"{actor}: {reason}" for actor, reason in found.refused.items()]:
             count, shown = numbered(len(refused), "actor"), "; ".join(refused[:SHOWN_REFUSALS])
-            log.warning("no endpoint for %s of process %s: %s", count, session.shown_pid, shown)
+            log.warning("no endpoint for %s of process %s: %s", count, session.pid, shown)
         session.send(
             FrameKind.WELCOME,
             protocol=PROTOCOL,
@@ -222,7 +230,7 @@ class ActorServer:
         hand = session.hands.get(key)
         if hand is not None and hand.end(frame):
             if session.note_end(hand, is_back=frame["kind"] == FrameKind.BACK):
-                log.warning("process %s gives back all messages and ends none; it rests", session.shown_pid)
+                log.warning("process %s gives back all messages and ends none; it rests", session.pid)
                 self.run(self._rest(session))
             return
         if frame["kind"] != FrameKind.BACK:

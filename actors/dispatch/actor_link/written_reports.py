@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import defaultdict, deque
 
-from actors.dispatch.actor_link.frames import FrameKind
+from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand
+from actors.dispatch.actor_link.process_session import Session
 
 
 class WrittenReports:
@@ -26,7 +27,10 @@ class WrittenReports:
 
     def _send(self) -> None:
         self._is_called = False  # first: a report from now on calls again
+        frames = defaultdict[Session, list[bytes]](list)
         while self._reports:
             hand, is_written = self._reports.popleft()
-            key = hand.key
-            hand.session.send(FrameKind.WRITTEN, execution=key.execution_id, attempt=key.attempt, is_written=is_written)
+            named = {"execution": hand.key.execution_id, "attempt": hand.key.attempt}
+            frames[hand.session].append(encode(FrameKind.WRITTEN, **named, is_written=is_written))
+        for session, together in frames.items():
+            session.write(b"".join(together))

@@ -1,7 +1,9 @@
 """Server for processes with actors: sessions and registrations."""
 
 import asyncio
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,12 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import actor as actor_dispatch
 from actors.dispatch.actor_link import pace, process_records, process_session
+from actors.dispatch.actor_link import server as server_module
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.server import ActorServer
+from app.catalog.endpoints.actor_endpoints import RegisteredActors
+from app.kernel.errors import UnavailableError
 from app.kernel.processes.actor_processes import ActorProcess
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import identity, run
@@ -64,6 +69,33 @@ def test_second_hello_waits_for_the_registration_of_the_first(sockets: Path) -> 
         await end(server, reader, writer)
 
     asyncio.run(main())
+
+
+def test_registration_ends_with_its_process_while_the_database_is_away(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Processes connect anew all the time then, and each connection would leave a registration that goes on."""
+    monkeypatch.setattr(server_module, "RETRY_SECONDS", 0.01)
+    tries = list[str]()
+
+    def register(actors: Sequence[Mapping[str, Any]], _key: object) -> RegisteredActors:
+        tries.append(actors[0]["name"])
+        raise UnavailableError("no database")
+
+    async def main() -> None:
+        server = ActorServer(replace(service_of(sockets, quick_registrations()), register=register))
+        await server.open()
+        for session in ("a", "b"):
+            _reader, writer = await asyncio.open_unix_connection(path_of(server.service))
+            writer.write(hello(session, session))
+            await asyncio.to_thread(eventually, lambda name=session: tries.count(name) > 1)
+            writer.close()
+            await writer.wait_closed()
+            await asyncio.to_thread(eventually, lambda: not server._tasks)  # noqa: SLF001 - nothing else shows it
+        await server.close()
+
+    asyncio.run(main())
+    assert caplog.text.count("cannot register") == 1
 
 
 def test_connection_keeps_its_session(sockets: Path) -> None:
@@ -170,7 +202,7 @@ def test_refusals_of_the_queues_that_a_process_runs_are_recorded_and_all_logged_
     asyncio.run(main())
     assert registrations.records[-1].refused == {"mail": "taken"}
     (line,) = (record.getMessage() for record in caplog.records if "no endpoint" in record.message)
-    assert line == "no endpoint for 301 actors of process None: pay_0: closed; pay_1: closed; pay_2: closed"
+    assert line == f"no endpoint for 301 actors of process {os.getpid()}: pay_0: closed; pay_1: closed; pay_2: closed"
 
 
 def test_message_of_an_earlier_version_goes_to_the_present_queue_of_its_actor(sockets: Path) -> None:

@@ -1,6 +1,7 @@
 """Processes that are stopped, give all messages back, lie about threads, or do not read."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -222,6 +223,44 @@ def test_message_that_comes_back_after_its_start_is_lost(sockets: Path, monkeypa
     run(opening(service), main)
 
 
+def test_outcome_that_arrives_together_with_an_abort_is_answered(sockets: Path) -> None:
+    """Or its process would wait for the answer at its end."""
+    service = service_of(sockets, quick_registrations())
+
+    async def main(dispatcher: ActorDispatcher) -> None:
+        async with process_at(service) as process:
+            await process.next(FrameKind.WELCOME)
+            sending = asyncio.ensure_future(dispatcher.send(SPEC, identity()))
+            message = await process.next(FrameKind.MESSAGE)
+            (session,) = dispatcher._server.sessions.values()  # type: ignore[union-attr] # noqa: SLF001
+            (held,) = session.hands.values()
+            held.start()
+            held.end({"kind": "DONE", "result": 1})
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            seen = {(await process.next(kind))["kind"] for kind in (FrameKind.ABORT, FrameKind.WRITTEN)}
+            assert message["attempt"] == 1
+            assert seen == {"ABORT", "WRITTEN"}
+
+    run(opening(service), main)
+
+
+def test_long_texts_of_a_process_are_refused_or_left_out(sockets: Path) -> None:
+    """The log and the errors of attempts repeat them."""
+    registrations = quick_registrations()
+    service = service_of(sockets, registrations)
+
+    async def main(_: ActorDispatcher) -> None:
+        async with process_at(service, pid="4" * 1000) as process:
+            await process.next(FrameKind.WELCOME)
+            process.tell(FrameKind.DONE, {"execution": "x" * 65, "attempt": 1})
+            assert "at most 64 characters" in (await process.next(FrameKind.REFUSED))["reason"]
+
+    run(opening(service), main)
+    assert {record.pid for record in registrations.records} == {os.getpid()}
+
+
 def test_process_has_no_more_threads_queues_and_actors_than_a_process_can_have(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +318,16 @@ def test_process_beyond_the_bound_is_refused_until_another_leaves(
     assert caplog.text.count("refusing a process at the socket") == 1
 
 
+def test_refusals_of_one_reason_are_logged_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection_bound, "LOG_SECONDS", 0.0)
+    bound = ConnectionBound(1)
+    for reason in ("a", "a", "b", "b"):
+        bound.note_refusal("the port", reason)
+    assert [record.getMessage()[-1] for record in caplog.records] == ["a", "b"]
+
+
 def test_process_with_a_result_beyond_the_bound_of_frames_keeps_its_connection(sockets: Path) -> None:
     """Earlier actor kits send such an outcome, and would repeat it for ever after a refusal."""
     service = service_of(sockets, quick_registrations())
@@ -326,9 +375,9 @@ def test_process_that_sends_and_does_not_read_loses_its_connection(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each late outcome has an answer, and the answers would fill the memory of the worker."""
-    monkeypatch.setattr(process_session, "MAX_UNREAD_BYTES", MIB)
+    monkeypatch.setattr(process_session, "MAX_UNREAD_BYTES", MIB // 16)
     service = service_of(sockets, quick_registrations())
-    late = encode(FrameKind.DONE, execution="x" * 60_000, attempt=1)
+    late = encode(FrameKind.DONE, execution="x" * 64, attempt=1)
 
     async def main(_: ActorDispatcher) -> None:
         async with process_at(service) as process:
@@ -342,5 +391,5 @@ def test_process_that_sends_and_does_not_read_loses_its_connection(
 
 async def flood(writer: asyncio.StreamWriter, frame: bytes) -> None:
     while True:
-        writer.write(frame)
+        writer.write(frame * 1_000)
         await writer.drain()
