@@ -26,6 +26,9 @@ from task_executor_dramatiq.sent_executions import SentExecutions
 
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
 JOIN_PAUSE_SECONDS = 0.02
+# Signals that `Starting` handles.
+_BEFORE = frozenset({"worker_boot", "worker_shutdown", "worker_thread_shutdown", "process_message"})
+_AFTER = frozenset({"worker_shutdown", "process_message", "skip_message"})
 
 
 class TaskExecutorBroker(Broker):
@@ -123,7 +126,8 @@ class TaskExecutorBroker(Broker):
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
         """Call the hooks of the broker, which are no middleware of the user, and then the middleware."""
-        getattr(self._starting, f"before_{signal}")(self, *args, **kwargs)
+        if signal in _BEFORE:
+            getattr(self._starting, f"before_{signal}")(self, *args, **kwargs)
         super().emit_before(signal, *args, **kwargs)
 
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
@@ -136,7 +140,8 @@ class TaskExecutorBroker(Broker):
                 self._after.hand = message
         try:
             super().emit_after(signal, *args, **kwargs)
-            getattr(self._starting, f"after_{signal}")(self, *args, **kwargs)
+            if signal in _AFTER:
+                getattr(self._starting, f"after_{signal}")(self, *args, **kwargs)
         finally:
             self._after.hand = outer  # `enqueue` comes here while middleware handles the end of an actor
 

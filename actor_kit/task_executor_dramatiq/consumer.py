@@ -37,6 +37,7 @@ class ActorConsumer(Consumer):
         try:
             message = self._inbox.get(timeout=self._timeout_seconds)
         except queue.Empty:
+            self._links.outcomes.send_waiting()  # the threads may be paused
             return None
         return None if message.is_dropped else message
 

@@ -10,13 +10,16 @@ from typing import Any
 PROTOCOL = 1
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # a worker refuses a longer frame
 _LENGTH = struct.Struct("!I")
+# json.dumps and json.loads would make as many calls for a short frame as all else that is done with it.
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_scan = json.JSONDecoder().scan_once
 MessageKey = tuple[str, int]
 """Execution and attempt."""
 
 
 def encode(kind: str, **fields: Any) -> bytes:
     """Return the bytes of a frame."""
-    body = json.dumps({"kind": kind, **fields}, separators=(",", ":")).encode(errors="surrogatepass")
+    body = _to_json({"kind": kind, **fields}).encode()  # ASCII
     return _LENGTH.pack(len(body)) + body
 
 
@@ -69,6 +72,10 @@ class FrameReader:
             end = begin + _LENGTH.size + length
             if len(self._buffer) < end:
                 break
-            yield json.loads(bytes(self._buffer[begin + _LENGTH.size : end]))
+            try:
+                frame, _ = _scan(self._buffer[begin + _LENGTH.size : end].decode(errors="surrogatepass").strip(), 0)
+            except StopIteration:
+                raise ValueError("a frame is not JSON") from None
+            yield frame
             begin = end
         del self._buffer[:begin]

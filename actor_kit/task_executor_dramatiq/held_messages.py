@@ -23,6 +23,7 @@ class HeldMessages:
 
     def __init__(self, links: "Links") -> None:
         self.places: dict[str, int] = {}  # by queue
+        self.unstarted: set[MessageKey] = set()
         self._inboxes: dict[str, Inbox] = {}
         self._by_key: dict[MessageKey, MessageInHand] = {}
         self._links = links
@@ -47,6 +48,7 @@ class HeldMessages:
             if not self._links.takes_messages:
                 return
             self._by_key[message.key] = message
+            self.unstarted.add(message.key)
         inbox = self._inboxes.get(frame["queue"])
         if inbox is None or not self.places.get(frame["queue"]):
             self.give_back(message)
@@ -86,3 +88,4 @@ class HeldMessages:
         """Hold a message no longer."""
         with self._links.lock:
             self._by_key.pop(key, None)
+            self.unstarted.discard(key)

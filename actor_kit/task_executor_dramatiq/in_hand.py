@@ -32,6 +32,7 @@ class MessageInHand(MessageProxy):
     def __init__(self, frame: Mapping[str, Any], links: "Links", generation: int) -> None:
         """Raise DecodeError for an undecodable message."""
         super().__init__(message_of(frame))
+        self.__dict__.update(self._message.__dict__)  # Dramatiq reads some twenty fields: each would be a call
         self.key = key_of(frame)
         self.generation = generation
         self.again_ms: int | None = None
@@ -52,7 +53,7 @@ class MessageInHand(MessageProxy):
             if self.is_dropped:
                 return False
             self._thread_id = threading.get_ident()
-        self._links.send_of(self, "STARTED")
+        self._links.send_start(self)
         return True
 
     def drop(self) -> bool:

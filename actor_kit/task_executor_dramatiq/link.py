@@ -17,6 +17,7 @@ from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.outcomes import Outcomes
 from task_executor_dramatiq.timed_send import WRITE_SECONDS
 from task_executor_dramatiq.tls_worker import SCHEME, TlsSocket, TlsWorker
+from task_executor_dramatiq.troubles import Troubles
 from task_executor_dramatiq.welcome import Welcome
 from task_executor_dramatiq.worker_connection import WorkerConnection
 from task_executor_dramatiq.worker_sockets import WorkerSockets
@@ -24,8 +25,6 @@ from task_executor_dramatiq.worker_sockets import WorkerSockets
 log = logging.getLogger("task_executor_dramatiq")
 
 WELCOME_SECONDS = 30.0
-MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 1.0
-REFUSED_PAUSE_SECONDS = 30.0  # a refusal lasts until somebody changes the key or the worker
 CLOSE_SECONDS = 2.0
 REPORT_SECONDS = 10.0  # for the worker to store the last outcomes
 LEAVE_SECONDS = 10.0  # for a stopping worker to close a connection that has all outcomes
@@ -50,13 +49,13 @@ class Links:
         self._connection: WorkerConnection | None = None
         self.lock = threading.RLock()  # of the connection for writing, and of the messages and outcomes
         self.held = HeldMessages(self)
-        self._outcomes = Outcomes(self.lock)
+        self.outcomes = Outcomes(self.lock, self.write)
         self.welcome = Welcome()
         self._closed = threading.Event()
         self._is_stopping = False
         self._thread: threading.Thread | None = None
         self._process_id = 0
-        self._pause_seconds = MIN_PAUSE_SECONDS
+        self._troubles = Troubles()
 
     @property
     def is_open(self) -> bool:
@@ -101,19 +100,30 @@ class Links:
             self.write(encode("ROOM", queue=queue_name, places=places))
             return inbox
 
-    def send_of(self, message: MessageInHand, kind: str, **fields: Any) -> None:
+    def send_of(self, message: MessageInHand, kind: str) -> None:
         """Send a frame about a message on the connection that brought it; nothing if that is gone."""
         with self.lock:
-            if message.generation == self.generation:
-                self.write(encode(kind, **named(message.key), **fields))
+            is_present = message.generation == self.generation
+            self.outcomes.send(encode(kind, **named(message.key)) if is_present else b"")
+
+    def send_start(self, message: MessageInHand) -> None:
+        """Report that a thread begins a message, by one write with the outcomes that wait for it."""
+        with self.lock:
+            self.held.unstarted.discard(message.key)
+            self.send_of(message, "STARTED")
 
     def send_outcome(self, message: MessageInHand, kind: str, **fields: Any) -> None:
-        """Send the outcome of a message, on a later connection if there is none now."""
+        """Send the outcome of a message, on a later connection if there is none now.
+
+        While other messages wait for a thread, it waits for the start of the next one, which this thread begins at
+        once: a write for each frame would cost as much as all else.
+        """
         frame = encode_outcome(kind, message.key, **fields)
         with self.lock:
             self.held.remove(message.key)
-            self._outcomes.add(message.key, frame)
-            self._send_outcomes()
+            self.outcomes.add(message.key, frame)
+            if not self.held.unstarted or self._is_stopping or getattr(threading.current_thread(), "paused", False):
+                self.outcomes.send()
             self._leave_draining()
 
     def stop_messages(self) -> None:
@@ -122,7 +132,7 @@ class Links:
         A worker that hangs delays it by twice CLOSE_SECONDS: for a write of another thread, and for one of this thread.
         """
         with self._hurrying():
-            self.write(encode("DRAIN"))
+            self.outcomes.send(encode("DRAIN"))
 
     def close(self) -> None:
         """Give all messages back and close the connection.
@@ -134,7 +144,7 @@ class Links:
         with self._hurrying():
             self.held.give_all_back()
         # A close loses outcomes that are under way by TCP.
-        if self._thread is not threading.current_thread() and (left := self._outcomes.wait(REPORT_SECONDS)):
+        if self._thread is not threading.current_thread() and (left := self.outcomes.wait(REPORT_SECONDS)):
             log.warning("outcomes that the worker has not stored: %d; their messages may run again", left)
         with self.lock:
             thread = self._thread if self._connection is not None else None
@@ -170,24 +180,23 @@ class Links:
             connection.interrupt_later(LEAVE_SECONDS)  # a worker that hangs may not keep this process
 
     def _run(self) -> None:
-        """Read frames, and connect again, until closed; the pauses grow until a worker answers."""
+        """Read frames, and connect again, until closed."""
         while not self._closed.is_set():
             try:
                 # Without the lock, for which outcomes and the end of the process would wait.
                 self._read(self._connection or self._use(self._workers.connect()))
             except BrokerConnectionError as error:
                 self.welcome.refuse(str(error))
-                log.warning("%s; trying again", error)
-            self._closed.wait(self._pause_seconds)
-            self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
+                self._troubles.log(f"{error}; trying again")
+            self._troubles.pause(self._closed)
 
     def _read(self, connection: WorkerConnection) -> None:
         try:
             for frame in connection.frames():
                 self._receive(connection, frame)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - a frame of any form may not end the only thread that reads
             if not self._closed.is_set() and self.welcome.trouble is None:
-                log.warning("the connection to the worker broke: %s", error)
+                self._troubles.log(f"the connection to the worker broke: {error}")
         self._disconnect()
 
     def _disconnect(self) -> None:
@@ -195,11 +204,12 @@ class Links:
         with self.lock:
             if (connection := self._connection) is not None:
                 if connection.has_hung:
-                    log.warning("the worker at %s does not answer; connecting again, maybe elsewhere", self._workers.at)
+                    line = f"the worker at {self._workers.at} does not answer; connecting again, maybe elsewhere"
+                    self._troubles.log(line)
                     self._workers.try_last()
                 connection.close()
                 self._connection = None
-                self._outcomes.end_connection(is_read=connection.is_ending)
+                self.outcomes.end_connection(is_read=connection.is_ending)
             self.welcome.expect_again()
             self.held.drop_unstarted()
 
@@ -219,14 +229,8 @@ class Links:
                 self.write(encode("ROOM", queue=name, places=places))
             if self._is_stopping:
                 self.write(encode("DRAIN"))
-            self._send_outcomes()
+            self.outcomes.send()
             return connection
-
-    def _send_outcomes(self) -> None:
-        for key, frame in [*self._outcomes.unsent.items()]:
-            if not self.write(frame):
-                return
-            self._outcomes.sent(key)
 
     def _hello(self) -> bytes:
         return encode_hello(self.session_id, self.threads, self.prefetch, self._actors())
@@ -242,12 +246,11 @@ class Links:
                 self.held.take(frame)
             case "WELCOME":
                 connection.keep()
-                self._pause_seconds = MIN_PAUSE_SECONDS
+                self._troubles.end(self._workers.at)
                 self.welcome.arrive(frame["endpoints"], frame["refused"])
             case "REFUSED":
                 reason = f"the worker at {self._workers.at} refuses this process: {frame['reason']}"
-                self._pause_seconds = REFUSED_PAUSE_SECONDS
-                log.error("%s; trying again in %d s", reason, REFUSED_PAUSE_SECONDS)
+                self._troubles.refused(reason, self._workers.count())
                 self.welcome.refuse(reason)
                 self._workers.try_last()
                 raise OSError(reason)
@@ -255,9 +258,10 @@ class Links:
                 self.held.drop(key_of(frame))
             case "ABORT":
                 self.held.abort(key_of(frame))
+                self.outcomes.send_waiting()  # no thread starts it, which would send them
             case "WRITTEN":
                 with self.lock:
-                    self._outcomes.answered(key_of(frame))
+                    self.outcomes.answered(key_of(frame))
                 if not frame["is_written"]:
                     log.warning(
                         "the outcome of execution %s, attempt %s, came too late or twice, and changes nothing",

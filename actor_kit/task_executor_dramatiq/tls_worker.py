@@ -122,6 +122,10 @@ class TlsWorker:
         self.avoided = None
         return connection
 
+    def count(self) -> int:
+        """Return the number of workers to try."""
+        return 1
+
     def try_last(self) -> None:
         """Do nothing: the address is the only one."""
 

@@ -40,6 +40,10 @@ class WorkerSockets:
             f"TE_ACTORS_LISTEN={self.address}, or give the broker the directory of its sockets, worker='unix:/…'"
         )
 
+    def count(self) -> int:
+        """Return the number of workers to try."""
+        return len(self._paths())
+
     def try_last(self) -> None:
         """Try the latest worker last at the next connection: it has refused this process, or hangs."""
         self._last = self.at

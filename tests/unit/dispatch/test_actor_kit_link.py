@@ -1,6 +1,7 @@
 """Link of the actor kit, against a socket of the test."""
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from dramatiq import Message, Worker
 from dramatiq.errors import BrokerConnectionError
 from dramatiq.middleware import Callbacks, Middleware, Pipelines, Retries
-from task_executor_dramatiq import TaskExecutorBroker, frames, link
+from task_executor_dramatiq import TaskExecutorBroker, frames, link, troubles
 from task_executor_dramatiq.consumer import ActorConsumer
 from task_executor_dramatiq.frames import FrameReader, encode
 from task_executor_dramatiq.link import Links
@@ -190,8 +191,8 @@ def test_process_leaves_a_worker_that_hangs_for_another_one(
 def test_refused_process_says_why_and_waits_longer(
     listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert link.REFUSED_PAUSE_SECONDS > 10 * link.MAX_PAUSE_SECONDS
-    monkeypatch.setattr(link, "REFUSED_PAUSE_SECONDS", 2 * link.MAX_PAUSE_SECONDS)
+    assert troubles.REFUSED_PAUSE_SECONDS > 10 * troubles.MAX_PAUSE_SECONDS
+    monkeypatch.setattr(troubles, "REFUSED_PAUSE_SECONDS", 2 * troubles.MAX_PAUSE_SECONDS)
     path, server = listening
     links = Links(f"unix:{path}", list)
     refused_at = []
@@ -205,8 +206,72 @@ def test_refused_process_says_why_and_waits_longer(
         with pytest.raises(BrokerConnectionError, match=r"refuses this process: The API key is not valid\."):
             opened.result(PATIENCE_SECONDS)
     links.close()
-    assert refused_at[1] - refused_at[0] >= link.REFUSED_PAUSE_SECONDS
+    assert refused_at[1] - refused_at[0] >= troubles.REFUSED_PAUSE_SECONDS
     assert {record.levelname for record in caplog.records} == {"ERROR"}
+
+
+def test_process_that_one_worker_refuses_goes_to_another_at_once(sockets: Path) -> None:
+    links = Links(f"unix:{sockets}", list)
+    with ExitStack() as stack, ThreadPoolExecutor(1) as pool, DefaultSelector() as selector:
+        servers = [stack.enter_context(listener(sockets / f"{name}.sock")) for name in ("a", "b")]
+        for each in servers:
+            selector.register(each, EVENT_READ)
+        opened = pool.submit(links.open)
+        chosen = selector.select(PATIENCE_SECONDS)[0][0].fileobj
+        first, second = servers if chosen is servers[0] else reversed(servers)
+        with first.accept()[0] as refusing:
+            refusing.sendall(encode("REFUSED", reason="it may have no more"))
+        with pytest.raises(BrokerConnectionError, match="may have no more"):
+            opened.result(PATIENCE_SECONDS)
+        began = time.monotonic()
+        stack.enter_context(second.accept()[0])
+        assert time.monotonic() - began < troubles.REFUSED_PAUSE_SECONDS / 2
+    links.close()
+
+
+def test_trouble_with_workers_is_logged_once_until_a_worker_takes_the_process(
+    listening: tuple[Path, socket.socket], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(troubles, "MIN_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(troubles, "MAX_PAUSE_SECONDS", 0.01)
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        for _ in range(4):
+            with server.accept()[0] as connection:
+                connection.sendall(struct.pack("!I", 1) + b"?")
+                while connection.recv(65_536):
+                    pass
+        with server.accept()[0] as connection:
+            connection.sendall(encode("WELCOME", endpoints={}, refused={}))
+            opened.result(PATIENCE_SECONDS)
+            eventually(lambda: "takes this process" in caplog.text)
+    links.close()
+    broken, taken, *_ = [record.getMessage() for record in caplog.records]
+    assert broken.startswith("the connection to the worker broke: a frame is not JSON")
+    assert taken == f"the worker at {path} takes this process"
+
+
+def test_malformed_message_fails_and_the_next_one_arrives(listening: tuple[Path, socket.socket]) -> None:
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 1)
+    named = {"actor": "mail", "queue": "mails", "attempt": 1}
+    bad = encode("MESSAGE", input={"encoded": 5}, execution="bad", **named)
+    good = encode("MESSAGE", input={}, execution="good", **named)
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(links.open)
+        with server.accept()[0] as connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.sendall(encode("WELCOME", endpoints={}, refused={}) + bad + good)
+            opened.result(PATIENCE_SECONDS)
+            assert inbox.get(timeout=PATIENCE_SECONDS).key == ("good", 1)
+            reader, seen = FrameReader(), list[dict[str, Any]]()
+            while not seen or seen[-1]["kind"] != "FAILED":
+                seen += reader.feed(connection.recv(65_536))
+    assert (seen[-1]["execution"], seen[-1]["error"]["category"]) == ("bad", "MALFORMED")
+    links.close()
 
 
 def test_second_consumer_of_a_refused_process_hears_the_reason_at_once(
@@ -331,6 +396,7 @@ def test_process_closes_although_its_worker_hangs(
                         links._connection._socket.send(b"x", socket.MSG_DONTWAIT)  # noqa: SLF001 - fills the buffer
             elif hang == "of an outcome":
                 message.start()
+                inbox.get(timeout=PATIENCE_SECONDS).start()  # else the outcome would wait for its start
                 message.results.append("x" * 8_000_000)
                 ending = pool.submit(message.conclude, is_failed=False)
                 eventually(lambda: is_locked(links.lock))  # nothing else shows that a write hangs

@@ -73,11 +73,11 @@ def test_unanswered_outcomes_go_first_by_the_next_connection(
     first = opened(links, server, message(1), message(2), message(3))
     for _ in range(2):
         end_next(inbox)
-    assert first.outcomes(2) == ["e1", "e2"]
-    first.answer(1, is_written=True)
-    eventually(lambda: links._outcomes.wait(0) == 1)  # noqa: SLF001 - nothing else shows that it was read
     last = inbox.get(timeout=PATIENCE_SECONDS)
     last.start()
+    assert first.outcomes(2) == ["e1", "e2"]
+    first.answer(1, is_written=True)
+    eventually(lambda: links.outcomes.wait(0) == 1)  # nothing else shows that it was read
     server.close()  # the last outcome ends without a connection
     path.unlink()
     first.socket.close()
@@ -126,11 +126,11 @@ def test_process_that_ends_without_a_connection_says_how_many_outcomes_are_unsen
 def test_oldest_outcomes_are_given_up_beyond_the_bounds(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     monkeypatch.setattr(outcomes, bound, 2)
     lock = threading.RLock()
-    kept = Outcomes(lock)
+    kept = Outcomes(lock, lambda _: True)
     for number in range(4):
         kept.add(("e", number), b"x")
         if number == 0:
-            kept.sent(("e", 0))
+            kept.send()
     assert [*kept.unsent] == [("e", 2), ("e", 3)]
     with lock:
         kept.end_connection(is_read=False)
