@@ -138,6 +138,7 @@ class ActorDispatcher(Dispatcher):
     async def close(self) -> None:
         """Close all connections."""
         if self._server is not None:
+            self._reports.send()
             await self._server.close()
 
 

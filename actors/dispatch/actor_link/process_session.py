@@ -24,6 +24,7 @@ REST_SECONDS = 1.0
 MAX_THREADS = 1_000
 MAX_PID = 2**31 - 1
 MAX_QUEUES = 1_000  # of one process
+TOGETHER_BYTES = 65_536  # of frames in one write
 MAX_UNREAD_BYTES = 16 * 1024 * 1024  # frames that wait for a process to read
 AHEAD_SECONDS = 1.0  # for a thread, of a message beyond PER_THREAD, which came because the actors were quick
 
@@ -43,6 +44,7 @@ class Session:
         self.closed: set[str] = set()  # actors of queues that its key may not work
         self.hands: dict[HandKey, Hand] = {}
         self.transport: asyncio.Transport | None = None
+        self._unwritten = bytearray()
         self.returned = asyncio.Event()
         self.is_draining = False
         self.is_forgotten = False  # it did not return in time
@@ -114,9 +116,19 @@ class Session:
         self.write(encode(kind, **fields))
 
     def write(self, frames: bytes) -> None:
-        """Send frames, as `send`."""
-        transport = self.transport
-        if transport is None:
+        """Send frames, as `send`: together with all other frames of this turn of the loop."""
+        if self.transport is None:
+            return
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._unwritten += frames
+        if len(self._unwritten) > TOGETHER_BYTES:  # a full connection gets no more messages, so note that in time
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the frames that wait."""
+        transport, frames, self._unwritten = self.transport, self._unwritten, bytearray()
+        if transport is None or not frames:
             return
         transport.write(frames)
         if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
@@ -196,7 +208,7 @@ class Session:
 
     def disconnect(self) -> None:
         """Take back all messages that were not started: the process drops them, too."""
-        self.transport, self._is_full = None, False
+        self.transport, self._is_full, self._unwritten = None, False, bytearray()
         self.returned.clear()
         for hand in [*self.hands.values()]:
             if not hand.is_started:

@@ -121,6 +121,7 @@ class ActorServer:
                 self._path.unlink()
         for session in self.sessions.values():
             if session.transport is not None:
+                session.flush()
                 session.transport.close()
 
     def drain(self) -> None:

@@ -8,6 +8,8 @@ from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand
 from actors.dispatch.actor_link.process_session import Session
 
+GATHER_SECONDS = 0.002  # else each report of a batch would wake the loop, which takes the interpreter from the batch
+
 
 class WrittenReports:
     """Passes reports from the thread that writes outcomes to the event loop, with one wake-up for a whole batch."""
@@ -23,9 +25,10 @@ class WrittenReports:
         if not self._is_called:
             self._is_called = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._send)
+                self._loop.call_soon_threadsafe(self._loop.call_later, GATHER_SECONDS, self.send)
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Send all reports; on the event loop."""
         self._is_called = False  # first: a report from now on calls again
         frames = defaultdict[Session, list[bytes]](list)
         while self._reports:

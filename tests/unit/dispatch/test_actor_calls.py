@@ -15,6 +15,7 @@ from task_executor_dramatiq import frames as kit_frames
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.actor import ActorDispatcher
+from tests.actor_process import answer
 from tests.contract.dispatch.dispatching import identity, run
 from tests.job_costs import Calls
 from tests.unit.dispatch.actor_services import opening, path_of, quick_registrations, service_of
@@ -40,32 +41,13 @@ def least(counts: list[Counter[str]]) -> int:
     return min(each.total() for each in counts) // TOGETHER
 
 
-def answer(path: Path, rounds: int) -> None:
-    """Take all messages of each round, and end them, as a process that reads and writes much at once."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE_SECONDS)
-        connection.connect(str(path))
-        hello = kit_frames.encode_hello("s", TOGETHER, TOGETHER, [{"name": "mail"}])
-        connection.sendall(hello + kit_frames.encode("ROOM", queue="default", places=TOGETHER))
-        reader, answers, left = kit_frames.FrameReader(), b"", rounds * TOGETHER
-        while left:
-            for frame in reader.feed(connection.recv(1_000_000)):
-                if frame["kind"] == "MESSAGE":
-                    named, left = kit_frames.named(kit_frames.key_of(frame)), left - 1
-                    answers += kit_frames.encode("STARTED", **named) + kit_frames.encode("DONE", **named)
-                    if left % TOGETHER == 0:
-                        connection.sendall(answers)
-                        answers = b""
-        connection.recv(1)
-
-
 def test_message_makes_few_calls_in_the_worker(sockets: Path) -> None:
     service, rounds = service_of(sockets, quick_registrations()), 4
     spec = {**SPEC, "arguments": ARGUMENTS}
 
     async def main(dispatcher: ActorDispatcher) -> int:
         await asyncio.to_thread(eventually, path_of(service).is_socket)
-        process = asyncio.create_task(asyncio.to_thread(answer, path_of(service), rounds))
+        process = asyncio.create_task(asyncio.to_thread(answer, path_of(service), TOGETHER, rounds))
         await asyncio.to_thread(eventually, lambda: [each.total for each in service.processes.serving("mail")])
 
         async def send_together(number: int) -> Counter[str]:
