@@ -10,9 +10,9 @@ from typing import Any
 PROTOCOL = 1
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # a worker refuses a longer frame
 _LENGTH = struct.Struct("!I")
-# json.dumps and json.loads would make as many calls for a short frame as all else that is done with it.
+# json.dumps and json.loads make four calls of Python functions for each frame.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
-_scan = json.JSONDecoder().scan_once
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # missing in its stubs
 MessageKey = tuple[str, int]
 """Execution and attempt."""
 

@@ -120,7 +120,7 @@ def _bytes_of(encoded: Any) -> bytes:
 
 
 def _malformed(reason: str, value: Any) -> DecodeError:
-    return DecodeError(reason, repr(value)[:MAX_NAME], None)  # type: ignore[no-untyped-call]
+    return DecodeError(reason, repr(value)[:MAX_NAME], None)
 
 
 def delay_of(message: Any, delay: int | None, logger: Any) -> int | None:

@@ -37,7 +37,7 @@ class ConnectionBound:
         self._count -= 1
 
     def note_refusal(self, place: object, reason: str) -> None:
-        """Log a refused connection, at most one in LOG_SECONDS, and one of the same reason in REPEAT_SECONDS."""
+        """Log a refused connection, at most each LOG_SECONDS, and an equal reason at most each REPEAT_SECONDS."""
         now = time.monotonic()
         if now >= (self._repeats_at if reason == self._reason else self._logs_at):
             self._logs_at, self._repeats_at, self._reason = now + LOG_SECONDS, now + REPEAT_SECONDS, reason

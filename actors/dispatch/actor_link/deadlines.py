@@ -1,4 +1,4 @@
-"""Deadlines of the messages in processes: one timer for all, because each message would pay for two of its own."""
+"""Deadlines of the messages in processes, on a shared timer: two timers for each message would cost too much."""
 
 import asyncio
 import math

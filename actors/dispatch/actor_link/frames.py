@@ -14,9 +14,9 @@ PROTOCOL = 1
 # An outcome with a result and following jobs has at most half of it. Parsing blocks the event loop: 8 MiB for 0.1 s.
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 _LENGTH = struct.Struct("!I")
-# json.dumps and json.loads would make as many calls for a short frame as all else that is done with it.
+# json.dumps and json.loads make four calls of Python functions for each frame.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
-_scan = json.JSONDecoder().scan_once
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # missing in its stubs
 # Begin of an outcome, as the actor kit writes it: its earlier versions send up to 64 MiB, and repeat a refused outcome.
 _OUTCOME = re.compile(rb'\{"kind":"(?:DONE|AGAIN|FAILED)","execution":"([\w-]+)","attempt":(\d+),')
 _OUTCOME_BYTES = 160

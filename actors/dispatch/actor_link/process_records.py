@@ -42,8 +42,7 @@ class ProcessRecords:
                     await asyncio.to_thread(self._write, _record_of(session))
                 except UnavailableError as error:
                     if not self._is_away:
-                        line = "cannot record the process %s, and maybe others: %s; retrying"
-                        log.warning(line, session.pid, error.message)
+                        log.warning("cannot record the process %s: %s; retrying", session.pid, error.message)
                     self._is_away = True
                     self._changed.setdefault(session_id, session)
                     await asyncio.sleep(RETRY_SECONDS)

@@ -116,13 +116,13 @@ class Session:
         self.write(encode(kind, **fields))
 
     def write(self, frames: bytes) -> None:
-        """Send frames, as `send`: together with all other frames of this turn of the loop."""
+        """Send frames, as `send`; the frames of a turn of the loop share a write."""
         if self.transport is None:
             return
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self.flush)
         self._unwritten += frames
-        if len(self._unwritten) > TOGETHER_BYTES:  # a full connection gets no more messages, so note that in time
+        if len(self._unwritten) > TOGETHER_BYTES:  # in time to note a full connection, which gets no message
             self.flush()
 
     def flush(self) -> None:

@@ -190,8 +190,7 @@ class ActorServer:
                 found = await asyncio.to_thread(self.service.register, session.actors, session.peer.key)
             except UnavailableError as error:
                 if not self._is_away:
-                    line = "cannot register the actors of process %s, and maybe of others: %s; retrying"
-                    log.warning(line, session.pid, error.message)
+                    log.warning("cannot register the actors of process %s: %s; retrying", session.pid, error.message)
                 self._is_away = True
                 await asyncio.sleep(RETRY_SECONDS)
                 continue

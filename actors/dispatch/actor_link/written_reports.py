@@ -8,7 +8,7 @@ from actors.dispatch.actor_link.frames import FrameKind, encode
 from actors.dispatch.actor_link.hand import Hand
 from actors.dispatch.actor_link.process_session import Session
 
-GATHER_SECONDS = 0.002  # else each report of a batch would wake the loop, which takes the interpreter from the batch
+GATHER_SECONDS = 0.002  # without it, each report of a batch wakes the loop, which delays the batch
 
 
 class WrittenReports:
