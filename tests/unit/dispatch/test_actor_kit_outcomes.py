@@ -135,3 +135,54 @@ def test_oldest_outcomes_are_given_up_beyond_the_bounds(monkeypatch: pytest.Monk
     with lock:
         kept.end_connection(is_read=False)
     assert [*kept.unsent] == [("e", 2), ("e", 3)]
+
+
+def sent_by(peer: Peer, reader: FrameReader, count: int) -> list[tuple[str, str]]:
+    """Return the next frames of a process about its messages."""
+    found = list[tuple[str, str]]()
+    while len(found) < count:
+        arrived = reader.feed(peer.socket.recv(65_536))
+        found += [(frame["kind"], frame["execution"]) for frame in arrived if "execution" in frame]
+    return found
+
+
+def test_outcome_goes_with_the_start_of_the_next_message(listening: tuple[Path, socket.socket]) -> None:
+    """Two writes for each message would cost more than all the rest of its way."""
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 2)
+    peer, reader = opened(links, server, message(1), message(2)), FrameReader()
+    eventually(lambda: len(links.held) == 2)
+    end_next(inbox)
+    assert sent_by(peer, reader, 1) == [("STARTED", "e1")]
+    peer.socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        peer.socket.recv(1)
+    peer.socket.settimeout(PATIENCE_SECONDS)
+    end_next(inbox)
+    assert sent_by(peer, reader, 3) == [("DONE", "e1"), ("STARTED", "e2"), ("DONE", "e2")]
+    peer.socket.close()
+    links.close()
+
+
+@pytest.mark.parametrize("event", ["DROP", "ABORT", "pause", "stop"])
+def test_outcome_waits_for_no_start_that_may_not_come(listening: tuple[Path, socket.socket], event: str) -> None:
+    path, server = listening
+    links = Links(f"unix:{path}", list)
+    inbox = links.set_room("mails", 2)
+    peer, reader = opened(links, server, message(1), message(2)), FrameReader()
+    eventually(lambda: len(links.held) == 2)
+    if event == "pause":
+        thread = threading.Thread(target=end_next, args=(inbox,))
+        thread.paused = True  # type: ignore[attr-defined] - as Dramatiq's threads have it
+        thread.start()
+        thread.join(PATIENCE_SECONDS)
+    else:
+        end_next(inbox)
+    if event == "stop":
+        links.stop_messages()
+    elif event != "pause":
+        peer.socket.sendall(encode(event, **key(2)))
+    assert ("DONE", "e1") in sent_by(peer, reader, 2)
+    peer.socket.close()
+    links.close()

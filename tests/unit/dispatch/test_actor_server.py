@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from actors.dispatch.actor_link import pace, process_records, process_session
 from actors.dispatch.actor_link import server as server_module
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
+from actors.dispatch.actor_link.peer import Peer
+from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.server import ActorServer
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.errors import UnavailableError
@@ -289,3 +292,46 @@ def test_message_in_advance_comes_back_soon(sockets: Path, monkeypatch: pytest.M
         await writer.wait_closed()
 
     run(opening(service), main)
+
+
+def test_frames_of_one_turn_of_the_loop_share_a_write_and_none_is_lost_at_the_end(sockets: Path) -> None:
+    async def main() -> None:
+        server = server_of(sockets, quick_registrations())
+        reader, writer = await connect(server)
+        writer.write(hello("s", "a"))
+        await next_frame(reader)
+        session = server.sessions["s"]
+        for attempt in range(3):
+            session.send(FrameKind.WRITTEN, execution="e", attempt=attempt, is_written=True)
+        await server.close()
+        frames = FrameReader().feed(await reader.read())
+        assert [frame["attempt"] for frame in frames] == [0, 1, 2]
+        writer.close()
+        await writer.wait_closed()
+
+    asyncio.run(main())
+
+
+def test_deadlines_share_a_timer(sockets: Path) -> None:
+    passed = list[str]()
+
+    async def main() -> None:
+        server = server_of(sockets, quick_registrations())
+        session = Session("s", {}, Peer(None, None, None))
+        hands = [Hand(session, HandKey("e", number), "default") for number in range(4)]
+        for number, seconds in enumerate((60.0, 0.06, 0.02)):
+            hands[number].watch(server.deadlines, seconds, (seconds / 2, partial(passed.append, f"soft {number}")))
+            hands[number].start()
+        hands[3].watch(server.deadlines, 0.01, None)
+        hands[3].start()
+        hands[3].unwatch()
+        for number in (2, 1):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(30):
+                    await hands[number].outcome
+            passed.append(f"hard {number}")
+        assert [each.outcome.done() for each in hands] == [False, True, True, False]
+
+    asyncio.run(main())
+    assert sorted(passed) == ["hard 1", "hard 2", "soft 1", "soft 2"]
+    assert all(passed.index(f"soft {number}") < passed.index(f"hard {number}") for number in (1, 2))
