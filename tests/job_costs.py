@@ -1,17 +1,22 @@
 """Costs of a job that a busy machine does not change: round trips, rows, index entries, bytes of WAL, calls."""
 
+import logging
+import os
 import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from operator import and_
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
+from app.kernel import log
 from app.kernel.db import Database
 from tests.pg_proxy import Fault, PgProxy
 
@@ -118,6 +123,21 @@ class Calls:
         finally:
             sys.setprofile(None)
         return own.counts
+
+
+@contextmanager
+def own_log() -> Iterator[None]:
+    """Let the product's handler format each line, without the test runner's handlers."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    with Path(os.devnull).open("w") as stream:
+        root.handlers = [logging.StreamHandler(stream)]
+        log.restyle("INFO", "text")
+        try:
+            yield
+        finally:
+            root.handlers = handlers
+            root.setLevel(level)
 
 
 def calls_per_job(counts: Counter[str], jobs: int) -> int:

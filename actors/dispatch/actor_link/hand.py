@@ -9,7 +9,7 @@ from actors.dispatch.actor_link.frames import FrameError, FrameKind
 from app.kernel.function_types import Call
 
 if TYPE_CHECKING:
-    from actors.dispatch.actor_link.deadlines import Deadlines
+    from actors.dispatch.actor_link.hand_deadlines import HandDeadlines
     from actors.dispatch.actor_link.process_session import Session
 
 
@@ -53,7 +53,7 @@ class Hand:
         self.is_started = False
         self.on_start: Call | None = None
         self._loop = asyncio.get_running_loop()
-        self._deadlines: Deadlines | None = None  # while they watch it
+        self._deadlines: HandDeadlines | None = None  # while they watch it
         self.due_at = math.inf
         self._on_due: Call = self._time_out
         self._timeout_s = 0.0
@@ -62,7 +62,7 @@ class Hand:
         self.outcome: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self.outcome.add_done_callback(_seen)
 
-    def watch(self, deadlines: "Deadlines", timeout_s: float, soft: tuple[float, Call] | None) -> None:
+    def watch(self, deadlines: "HandDeadlines", timeout_s: float, soft: tuple[float, Call] | None) -> None:
         """Bound the waits for a thread and, from the start, for the outcome, which gets a TimeoutError.
 
         `soft`: seconds from the start, and what to call then.

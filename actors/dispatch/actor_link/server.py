@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from actors.dispatch.actor_link.connection_bound import ConnectionBound
-from actors.dispatch.actor_link.deadlines import Deadlines
 from actors.dispatch.actor_link.frames import PROTOCOL, FrameError, FrameKind
 from actors.dispatch.actor_link.hand import HandKey
+from actors.dispatch.actor_link.hand_deadlines import HandDeadlines
 from actors.dispatch.actor_link.key_gate import TlsListener
 from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
@@ -66,7 +66,7 @@ class ActorServer:
     def __init__(self, service: ActorService) -> None:
         self.service = service
         self.sessions: dict[str, Session] = {}
-        self.deadlines = Deadlines()
+        self.deadlines = HandDeadlines()
         self.records = ProcessRecords(service.record, self.run)
         self._server: asyncio.AbstractServer | None = None
         self._port: TlsPort | None = None

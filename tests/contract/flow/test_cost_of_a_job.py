@@ -1,15 +1,12 @@
 """Cost of a job of each kind: round trips, rows, index entries, WAL and calls, from its request to its end."""
 
 import json
-import logging
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +21,6 @@ from app.dev.receiver import Receiver
 from app.feature import Feature
 from app.features import FEATURES
 from app.features.workflows import Workflows
-from app.kernel import log
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
@@ -32,7 +28,7 @@ from app.kernel.db import Database
 from app.web.application import create_app
 from brokers.consumer import DELIVER
 from tests import rows
-from tests.job_costs import Calls, Cost, RecordingProxy, calls_per_job, common, mark, written
+from tests.job_costs import Calls, Cost, RecordingProxy, calls_per_job, common, mark, own_log, written
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgresql_only
@@ -154,21 +150,6 @@ class Jobs:
         )
         eventually(lambda: not self._database.fetch(unfinished), what="the end of all executions")
         assert self._finalizer.flush(60)
-
-
-@contextmanager
-def own_log() -> Iterator[None]:
-    """Let the product's handler format each line, without the test runner's handlers."""
-    root = logging.getLogger()
-    handlers, level = root.handlers, root.level
-    with Path(os.devnull).open("w") as stream:
-        root.handlers = [logging.StreamHandler(stream)]
-        log.restyle("INFO", "text")
-        try:
-            yield
-        finally:
-            root.handlers = handlers
-            root.setLevel(level)
 
 
 @pytest.fixture

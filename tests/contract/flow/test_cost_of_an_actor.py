@@ -20,9 +20,8 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from brokers.consumer import DELIVER
 from tests.actor_process import answer
-from tests.contract.flow.test_cost_of_a_job import own_log
 from tests.enqueueing import adopt_settings
-from tests.job_costs import Calls
+from tests.job_costs import Calls, own_log
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgresql_only

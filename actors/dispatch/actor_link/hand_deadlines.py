@@ -1,4 +1,4 @@
-"""Deadlines of the messages in processes, on a shared timer: two timers for each message would cost too much."""
+"""HandDeadlines of the messages in processes, on a shared timer: two timers for each message would cost too much."""
 
 import asyncio
 import math
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 APART_SECONDS = 0.005  # between two looks
 
 
-class Deadlines:
+class HandDeadlines:
     """Calls `come_due` of each watched hand at its `due_at`, or a little later; belongs to the event loop."""
 
     def __init__(self) -> None:
