@@ -19,12 +19,12 @@ from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import TemplateError, UnavailableError
-from app.queue.claiming.endpoint_rules import FlowState
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.execution_queries import actor_past, channels_of, uncertain_for
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
+from brokers.flow_state import FlowState
 from brokers.sharing.bindings import Bound
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType

@@ -19,10 +19,10 @@ from actors.sending import deliver, fail
 from app.catalog.loader import Prepared
 from app.kernel.function_types import Call, Run
 from app.kernel.threads import BackgroundThread
-from app.queue.claiming.endpoint_rules import FlowState
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import DeliveryError
 from brokers.attempt import Attempt
+from brokers.flow_state import FlowState
 
 SWEEP_SECONDS = 60.0
 HEARTBEAT_SECONDS = 0.2

@@ -35,7 +35,6 @@ class WorkerBreakers:
         database: Database,
         worker_id: str,
         values: Values,
-        hurry: threading.Event | None = None,
         *,
         publish_seconds: float = PUBLISH_SECONDS,
         yield_seconds: float = YIELD_SECONDS,
@@ -44,7 +43,7 @@ class WorkerBreakers:
         self._database = database
         self._worker_id = worker_id
         self._values = values
-        self._hurry = hurry or threading.Event()
+        self.hurry = threading.Event()  # set by any thread: `te-flow` polls at once
         self._publish_seconds = publish_seconds
         self._yield_seconds = yield_seconds
         self._targets: dict[str, Target] = {}
@@ -61,7 +60,7 @@ class WorkerBreakers:
         with self._lock:
             target = self._targets.get(key)
             if target is None:
-                target = Target(key, settings, self._hurry, self._yield_seconds)
+                target = Target(key, settings, self.hurry, self._yield_seconds)
                 if key in self._standings:
                     target.learn(self._standings[key], worker_id="")
                 # Added with its state: a delivery that finds a target may be sent.
@@ -76,15 +75,14 @@ class WorkerBreakers:
                 if not target.endpoints and not is_known:
                     del self._targets[key]
 
-    def poll(self) -> None:
-        """Read the state of all breakers; raises UnavailableError."""
-        standings = {standing.target: standing for standing in store.notable(self._database)}
+    def learn(self, breakers: Sequence[StoredBreaker]) -> None:
+        """Apply the states of all open, half-open and watched breakers, just read; other breakers are closed."""
+        standings = {standing.target: standing for standing in breakers}
         with self._lock:
             self._standings = standings
             for key, target in self._targets.items():
                 if key not in standings:
                     target.reported.clear()  # the rows may be deleted
-                # A breaker that is neither open nor watched is closed.
                 standing = standings.get(key) or StoredBreaker(key, revision=target.standing.revision)
                 if target.learn(standing, self._worker_id):
                     self.change = object()
@@ -96,12 +94,11 @@ class WorkerBreakers:
                 target.forget()
 
     def update(self) -> None:
-        """Read all breakers, write results and change breakers; after UnavailableError results may be lost."""
+        """Write results and change breakers, after `learn`; after UnavailableError results may be lost."""
         with self._updating:
             self._update()
 
     def _update(self) -> None:
-        self.poll()
         now = time.monotonic()
         with self._lock:
             targets = list(self._targets.values())
@@ -112,7 +109,7 @@ class WorkerBreakers:
         failing = self._publish(targets, now)
         slots = {key: target.settings.slots for key, target in failing.items()}
         counted = store.counted(self._database, slots) if slots else {}
-        closed = {standing.target: standing for standing in counted}  # `poll` skips closed breakers, so their revisions
+        closed = {standing.target: standing for standing in counted}  # `learn` gets no closed breakers
         for target in targets:
             if asked_ms := target.asked_to_wait_ms():
                 standing = closed.get(target.key, target.standing)

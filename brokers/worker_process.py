@@ -19,11 +19,12 @@ from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.queue.claiming.admission import AdmissionRule
-from app.queue.claiming.endpoint_rules import FlowRules, FlowState
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.ending.outbox_processor import OutboxProcessor
 from brokers.discovery import horizon_ms
 from brokers.draining import Draining
 from brokers.finalizer import Finalizer
+from brokers.flow_state import FlowState, read_flow_state
 from brokers.idle_check import IdleCheck
 from brokers.inbox import Inboxes
 from brokers.lease_heartbeat import Heartbeat, Lease, Watchdog
@@ -112,8 +113,8 @@ class WorkerProcess:
         self.finalizer = Finalizer(outcomes, self.values)
 
     def _make_flow(self) -> None:
-        self.flow = FlowThread(self.database, self.worker_id, self.rules, self.inboxes)
-        self.breakers = WorkerBreakers(self.database, self.worker_id, self.values, self.flow.hurry)
+        self.breakers = WorkerBreakers(self.database, self.worker_id, self.values)
+        self.flow = FlowThread(self.database, self.worker_id, self.rules, self.breakers, self.inboxes)
         self.bindings = Bindings(self.breakers, self.rules, self.settings.connections_per_host)
         self._seen_change: object = None
         self.flow.on_poll(self._polled)
@@ -161,7 +162,7 @@ class WorkerProcess:
         )
         self.heartbeat.granted(registered_at)
         self.rules.refresh()  # before the first claim, which may come before the first poll
-        self.breakers.poll()
+        self.breakers.learn(read_flow_state(database, self.worker_id).breakers)
 
     def serve(self, queue: str) -> None:
         """Serve one more queue, and write that to the database; raises UnavailableError."""

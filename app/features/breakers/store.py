@@ -17,7 +17,7 @@ from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.reads import Reads
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.kernel.formats import array_literal
-from app.kernel.sql import hot_statement, statement
+from app.kernel.sql import statement
 from schema.states import BreakerState
 
 MAX_TRIES = 5
@@ -71,10 +71,8 @@ COUNTED = statement(
     """,
     slot_now=SLOT_NOW,
 )
-NOTABLE = hot_statement(
-    "targets.notable",
-    """
-    SELECT b.target, b.state, b.revision, b.probe_worker,
+# Open, half-open and watched breakers, which are few; a part of the statement of `brokers.flow_state`.
+NOTABLE = """SELECT b.target, b.state, b.revision, b.probe_worker,
            CAST(EXTRACT(EPOCH FROM COALESCE(b.probe_until, b.open_until, now()) - now()) AS DOUBLE PRECISION) AS left_s,
            CASE WHEN b.state = 'open' THEN (
              SELECT c.endpoint FROM breaker_counts AS c WHERE c.target = b.target AND c.endpoint <> ''
@@ -82,9 +80,7 @@ NOTABLE = hot_statement(
            CASE WHEN b.state = 'open' THEN (
              SELECT min(e.endpoint) < max(e.endpoint)
                FROM breaker_endpoints AS e WHERE e.target = b.target) END AS shared
-      FROM breakers AS b WHERE b.state IN ('open', 'half_open') OR b.watched_until > now()
-    """,
-)
+      FROM breakers AS b WHERE b.state IN ('open', 'half_open') OR b.watched_until > now()"""
 # The first process to ask after `open_until` gets the probe. An opening never shortens the open time, because a
 # receiver may have asked for longer. Closing deletes the counts.
 _LATER = "now() + CAST(:for_ms AS BIGINT) * INTERVAL '1 millisecond'"
@@ -166,16 +162,12 @@ EVENTS = statement(
 )
 
 
-def notable(database: Database) -> list[StoredBreaker]:
-    """Read the open, half-open and watched breakers, which are few."""
-    asked_at = time.monotonic()
-    return [
-        StoredBreaker(
-            *(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker),
-            *(row.failing, bool(row.shared)),
-        )
-        for row in database.fetch(NOTABLE)
-    ]
+def standing_of(row: Any, asked_at: float) -> StoredBreaker:
+    """Return the state of a row of NOTABLE that was requested at an instant on `time.monotonic()`."""
+    return StoredBreaker(
+        *(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker),
+        *(row.failing, bool(row.shared)),
+    )
 
 
 def publish(

@@ -4,13 +4,12 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel.db import Database
-from app.kernel.sql import hot_statement, statement
+from app.kernel.sql import statement
 
 log = logging.getLogger(__name__)
 
@@ -28,25 +27,6 @@ RULES = statement(
     SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues
     """,
 )
-# An index has the open requests to abort only.
-FLOW_STATE = hot_statement(
-    "flow.state",
-    """
-    SELECT c.revision AS flow_revision,
-           COALESCE((SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0) AS catalog_revision,
-           a.executions, a.attempts, a.claimed
-      FROM catalog_revision AS c
-      CROSS JOIN (SELECT array_agg(execution_id ORDER BY execution_id) AS executions,
-                         array_agg(attempt_count ORDER BY execution_id) AS attempts,
-                         array_agg(started_at ORDER BY execution_id) AS claimed
-                    FROM executions
-                   WHERE worker_id = :worker AND status = 'RUNNING' AND abort_requested_at IS NOT NULL) AS a
-     WHERE c.id = 'flow'
-    """,
-)
-
-Aborts = list[tuple[str, int, datetime]]
-"""Claims whose attempt is to be aborted, as `app.queue.executions.execution_model.ClaimKey` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +42,6 @@ class Rules:
         """The limits of the endpoint and of each of its keys."""
         limits = self.limits
         return [] if limits is None else [limits] if limits.per_key is None else [limits, limits.per_key]
-
-
-@dataclass(frozen=True, slots=True)
-class FlowState:
-    """Answer to the query that each worker sends twice a second; `aborts` are of its own claims."""
-
-    revision: int  # of the rules
-    catalog_revision: int
-    aborts: Aborts
 
 
 class FlowRules:
@@ -128,13 +99,6 @@ class FlowRules:
         self.windowed = frozenset(endpoint for endpoint, bound in bounds if bound.rate and bound.rate.is_sliding)
         # Last: a reader of the revision must find all rules of it.
         self.revision = revision
-
-
-def read_flow_state(database: Database, worker_id: str) -> FlowState:
-    """Read revisions and requests to abort."""
-    (row,) = database.fetch(FLOW_STATE, {"worker": worker_id})
-    aborts = Aborts(zip(row.executions, row.attempts, row.claimed, strict=True)) if row.executions else []
-    return FlowState(row.flow_revision, row.catalog_revision, aborts)
 
 
 def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> EndpointLimits | None:

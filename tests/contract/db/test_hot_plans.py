@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from app.features.breakers import store as breakers
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH
 from app.queue.claiming.due_queues import QUEUES, due_queues
-from app.queue.claiming.endpoint_rules import read_flow_state
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
 from app.queue.ending import outbox_rows
@@ -25,6 +23,7 @@ from app.queue.executions.promotion import promote
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob
+from brokers.flow_state import read_flow_state
 from schema.states import Trigger
 from tests import rows
 from tests.claiming import TARGET, take
@@ -76,7 +75,6 @@ def _run_idle(single_connection: Database) -> None:
     outbox_rows.waiting(single_connection, {0: EPOCH})
     due_queues(single_connection, ["http"], EPOCH, 250)
     read_flow_state(single_connection, WORKER)
-    breakers.notable(single_connection)
 
 
 @pytest.mark.postgresql_only
@@ -96,7 +94,7 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
         "executions_next_partitions",
     }
     idle = {f"executions_{name}" for name in ("due_jobs", "due_queues", "promote", "retries_of_paused_jobs")}
-    idle |= {"execution_ends_waiting", "flow_state", "targets_notable"}
+    idle |= {"execution_ends_waiting", "flow_state"}
     assert set(found) == creation | partitions | idle | {"executions_complete"}
     for name, plan in found.items():
         assert not re.search(r"Seq Scan on (executions|jobs)", plan), plan

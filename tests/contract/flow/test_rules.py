@@ -8,7 +8,8 @@ from sqlalchemy import text
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import FLOW_STATE, FlowRules, FlowState, Rules
+from app.queue.claiming.endpoint_rules import FlowRules, Rules
+from brokers.flow_state import FLOW_STATE, FlowState
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import worker_process
@@ -104,7 +105,7 @@ def test_te_flow_continues_after_a_failed_listener(process: WorkerProcess) -> No
     process.flow.on_poll(states_after.append)  # the last listener is called first
     process.flow.on_poll(fail)
     process.flow.on_poll(states_before.append)
-    process.flow.hurry.set()
+    process.breakers.hurry.set()
     eventually(lambda: len(failures) > 1 and states_after, what="a call of the listener after the failed listener")
     eventually(lambda: states_before, what="a call of the listener before the failed listener")
     change(process.database, (PAUSE, {"name": "target"}))

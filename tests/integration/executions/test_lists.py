@@ -18,6 +18,7 @@ from app.kernel.db import Database
 from app.kernel.processes import actor_processes, process_heartbeat, worker_lease
 from app.kernel.processes.actor_processes import ActorProcess
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
+from brokers.flow_state import read_flow_state
 from schema.states import BreakerState
 from tests import rows
 from tests.integration.client import Api
@@ -116,7 +117,8 @@ def add_breaker(service: Service) -> None:
 
 def add_breaker_event(service: Service) -> None:
     publish_breaker(service, TARGET)
-    (breaker,) = [breaker for breaker in breakers_store.notable(service.database) if breaker.target == TARGET]
+    breakers = read_flow_state(service.database, "wrk_1").breakers
+    (breaker,) = [breaker for breaker in breakers if breaker.target == TARGET]
     assert breakers_store.change(
         service.database, breaker, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1"
     )

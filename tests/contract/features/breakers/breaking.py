@@ -13,6 +13,7 @@ from app.kernel.db import Database
 from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import FlowRules, Rules
 from app.queue.claiming.partition import Partition
+from brokers.flow_state import read_flow_state
 from brokers.sharing.bindings import NO_LIMIT, Bindings
 from brokers.sharing.target_admission import TargetAdmission
 from brokers.target_state import Target
@@ -38,6 +39,7 @@ class Worker:
         yield_seconds: float = 0,
     ) -> None:
         self.worker_id = worker_id
+        self._database = database
         self.rules = FlowRules(database)
         self.set_rules(settings or {})
         self.breakers = WorkerBreakers(
@@ -55,10 +57,11 @@ class Worker:
         return self.bindings.bind(endpoint, name, TIMEOUT_MS, has_turns=True).target
 
     def read_states(self) -> None:
-        self.breakers.poll()
+        self.breakers.learn(read_flow_state(self._database, self.worker_id).breakers)
 
     def sync(self) -> None:
-        """Write results and read the states of breakers, as te-flow does twice a second."""
+        """Read the states of breakers and write results, as te-flow does twice a second."""
+        self.read_states()
         self.breakers.update()
 
     def fail(self, count: int = 1, endpoint: str = "endpoint", **options: Any) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.features.breakers import store as breakers_store
 from app.features.breakers.rules import BreakerSettings, Counted, Counts, Reason, StoredBreaker, Transition
 from app.kernel.db import Database
+from brokers.flow_state import read_flow_state
 from schema.states import BreakerState
 from tests.contract.races.racing import schedulers
 from tests.racing import at_once
@@ -30,7 +31,7 @@ def workers(request: pytest.FixtureRequest, database_url: str) -> Iterator[list[
 
 
 def standing(database: Database) -> StoredBreaker:
-    (found,) = breakers_store.notable(database)
+    (found,) = read_flow_state(database, "wrk_0").breakers
     return found
 
 
@@ -137,7 +138,7 @@ def test_locked_breaker_delays_no_result_of_other_targets(workers: list[Database
         stranger.execute(text("SELECT 1 FROM breakers WHERE target = :target FOR UPDATE"), {"target": locked})
         results = [Counted(target, 0, "a", 0, 1) for target in (locked, other)]
         breakers_store.publish(workers[1], {locked: 90_000, other: 90_000}, results)
-    assert {found.target for found in breakers_store.notable(workers[2])} == {locked, other}
+    assert {found.target for found in read_flow_state(workers[2], "wrk_2").breakers} == {locked, other}
     assert breakers_store.counted(workers[2], {locked: 7, other: 7}) == {
         StoredBreaker(target): {"a": Counts(0, 1)} for target in (locked, other)
     }

@@ -15,8 +15,8 @@ from app.dev.receiver import Receiver
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import FlowState
 from brokers.attempt import Stage
+from brokers.flow_state import FlowState
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of

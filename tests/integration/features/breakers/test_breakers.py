@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.features.breakers import store as breakers_store
-from app.features.breakers.rules import Counted, Reason, Transition
+from app.features.breakers.rules import Counted, Reason, StoredBreaker, Transition
 from app.kernel.db import Database
 from schema.states import BreakerState
 from tests import rows
@@ -29,9 +29,8 @@ def opened(database: Database) -> str:
     """Open a breaker as a worker does, and return its target."""
     endpoints = [(TARGET, "send-mail"), (TARGET, "remind")]
     breakers_store.publish(database, {TARGET: 60_000}, [Counted(TARGET, 1, "remind", 4, 6)], endpoints)
-    (breaker,) = breakers_store.notable(database)
     transition = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
-    assert breakers_store.change(database, breaker, transition, "wrk_1") is not None
+    assert breakers_store.change(database, StoredBreaker(TARGET), transition, "wrk_1") is not None
     return TARGET
 
 
