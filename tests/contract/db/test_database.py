@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import Connection, text
@@ -22,6 +23,7 @@ from app.kernel.errors import LockedError, TimedOutError, UnavailableError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import STATEMENT_RETRIES
 from tests.contract.races.racing import schedulers
+from tests.job_costs import RecordingProxy
 from tests.servers import Cluster
 
 
@@ -236,6 +238,27 @@ def test_statement_calls_few_functions_of_the_service(database: Database) -> Non
         sys.setprofile(None)
     assert len(called) <= 6, sorted(called)
     assert "app.kernel.db.Database.fetch" in called
+
+
+@pytest.mark.postgresql_only
+def test_statement_that_hardly_waits_is_one_message_and_leaves_the_session_alone(
+    database: Database, database_url: str
+) -> None:
+    database.fetch(text("CREATE TABLE counted AS SELECT 1 AS n"))
+    count, lock_timeout = text("UPDATE counted SET n = n + :more RETURNING n"), text("SHOW lock_timeout")
+    with RecordingProxy(urlsplit(database_url).port or 5432) as proxy:
+        url = proxy.url(database_url)
+        with closing(db.connect(url, pool_size=1, application_name="te-one")) as one:
+            before = one.fetch(lock_timeout)
+            proxy.sent.clear()
+            assert one.fetch_unless_locked(count, {"more": 2})[0].n == 3
+            assert proxy.sent.total() == 1, proxy.sent
+            with database.engine.begin() as connection:
+                connection.execute(text("SELECT n FROM counted FOR UPDATE"))
+                with pytest.raises(LockedError):
+                    one.fetch_unless_locked(count, {"more": 4})
+            assert one.fetch(lock_timeout) == before
+            assert one.fetch_unless_locked(count, {"more": 1})[0].n == 4
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
