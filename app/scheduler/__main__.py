@@ -18,6 +18,7 @@ from app.kernel.processes.region import REGION
 from app.kernel.tracing.exporting import exporting
 from app.kernel.wakeup import WakeupSender
 from app.scheduler.chore import ChoreContext
+from app.scheduler.chore_conditions import with_conditions
 from app.scheduler.chore_plan import plan
 from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
@@ -50,7 +51,7 @@ def main() -> int:
         health.start()
         hint = WakeupSender(database, settings.wakeup_redis_url).hint
         context = ChoreContext(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
-        chores = plan(context)
+        chores = with_conditions(database, plan(context))
         spare_what_is_there()
         return process.run(chores)
     except NotReadyError as error:

@@ -22,6 +22,7 @@ def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreConte
     Example:
         return bulk_chores("redrives", RedriveJob(creator), context)
     """
+    statements = kind.bulk_jobs.statements
     runner = BulkJobRunner(
         database=context.database,
         kind=kind,
@@ -37,6 +38,9 @@ def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreConte
         return counts
 
     def prune() -> Counts:
-        return Counts({name: context.delete(kind.bulk_jobs.statements.prune, {"retention_ms": context.retention_ms})})
+        return Counts({name: context.delete(statements.prune, {"retention_ms": context.retention_ms})})
 
-    return [Chore(name.replace("_", " "), 1, run), Chore(f"prune_{name}", 3600, prune)]
+    return [
+        Chore(name.replace("_", " "), 1, run, condition=statements.any_running),
+        Chore(f"prune_{name}", 3600, prune),
+    ]

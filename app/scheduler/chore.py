@@ -39,6 +39,8 @@ class Chore:
         every_seconds: Seconds between the starts of two runs.
         run: Makes one run and returns its counts. A long run calls `context.stopping()` between two statements and ends
             once the result is True. The process ends as stalled if a run does not call it for five minutes.
+        condition: Statement without parameters that returns a row while the chore has work; None: run always. One
+            statement reads all conditions, so each has to be as cheap as a read of one index entry.
 
     Example:
         def chores(context: ChoreContext) -> list[Chore]:
@@ -51,6 +53,7 @@ class Chore:
     name: str
     every_seconds: float
     run: Run[Counts]
+    condition: NamedStatement | None = None
 
 
 @dataclass(frozen=True, slots=True)

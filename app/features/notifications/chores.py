@@ -2,8 +2,9 @@
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.features.notifications.group_sending import advance, waiting
+from app.features.notifications.group_sending import WAITING, advance, waiting
 from app.features.notifications.metrics import NOTIFICATION_CONFLICTS, NOTIFICATIONS_SENT, NOTIFICATIONS_SUPPRESSED
+from app.features.notifications.store import ALL
 from app.features.notifications.watching import Detector
 from app.kernel.db.deletion import deletion
 from app.kernel.errors import UnavailableError
@@ -65,7 +66,7 @@ def chores(context: ChoreContext) -> list[Chore]:
         return Counts(notifications=groups + context.delete(PRUNE_SUBJECTS, {"retention_ms": LEAST_MS}))
 
     return [
-        Chore("watch", 5, Detector(database).poll),
-        Chore("notify", 2, notify),
+        Chore("watch", 5, Detector(database).poll, condition=ALL),
+        Chore("notify", 2, notify, condition=WAITING),
         Chore("prune_notifications", 3600, prune_notifications),
     ]

@@ -44,6 +44,23 @@ NEXT = hot_statement(
      ORDER BY f.workflow_id LIMIT 1
     """,
 )
+# One index entry for each kind of work of the chore. A deadline that has passed may need nothing any more.
+ANY_WORK = statement(
+    "workflows.any_work",
+    """
+    (SELECT workflow_id FROM workflow_nodes WHERE state = 'RUNNING' ORDER BY workflow_id, node, item LIMIT 1)
+    UNION ALL
+    ({next})
+    UNION ALL
+    (SELECT workflow_id FROM workflows WHERE deadline_at IS NOT NULL AND ended_at IS NULL AND deadline_at <= now()
+      ORDER BY deadline_at, workflow_id LIMIT 1)
+    UNION ALL
+    (SELECT execution_id FROM executions
+      WHERE endpoint_type = 'WORKFLOW' AND status = 'RUNNING' AND cancel_requested_at IS NOT NULL
+      ORDER BY execution_id LIMIT 1)
+    """,
+    next=NEXT.text.replace(":after", "''"),
+)
 # Running nodes whose executions ended some time ago, or are gone: a process of an earlier release handled the end
 # without this feature, or somebody changed rows. Five seconds leave the usual way its time. A join would read all
 # executions while they are few.
@@ -93,7 +110,10 @@ def chores(context: ChoreContext) -> list[Chore]:
     def prune_workflows() -> Counts:
         return pruning.prune(context)
 
-    return [Chore("workflows", 1, continue_workflows), Chore("prune_workflows", 3600, prune_workflows)]
+    return [
+        Chore("workflows", 1, continue_workflows, condition=ANY_WORK),
+        Chore("prune_workflows", 3600, prune_workflows),
+    ]
 
 
 class _Unsettled:

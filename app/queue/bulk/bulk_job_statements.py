@@ -11,6 +11,7 @@ from app.kernel.sql import NamedStatement, hot_statement, statement
 _RUNNING = """
     SELECT {key} AS id FROM {table} WHERE status = 'RUNNING' ORDER BY held_until NULLS FIRST, {key} LIMIT :limit
     """
+_ANY_RUNNING = "SELECT {key} FROM {table} WHERE status = 'RUNNING' ORDER BY {key} LIMIT 1"
 _HOLD = """
     UPDATE {table} SET holder = :holder, held_until = now() + CAST(:seconds AS BIGINT) * INTERVAL '1 second'
      WHERE {key} = :id AND status = 'RUNNING'
@@ -49,6 +50,7 @@ class BulkJobStatements(NamedTuple):
     """Statements of one table: `lock` and `advance` return no row unless the cursor is the expected one."""
 
     running: NamedStatement
+    any_running: NamedStatement
     hold: NamedStatement
     lock: NamedStatement
     advance: NamedStatement
@@ -60,6 +62,7 @@ class BulkJobStatements(NamedTuple):
         """Register the statements of a table as `<table>.running` and so on."""
         return cls(
             running=hot_statement(f"{table}.running", _RUNNING, table=table, key=key),
+            any_running=statement(f"{table}.any_running", _ANY_RUNNING, table=table, key=key),
             hold=statement(f"{table}.hold", _HOLD, table=table, key=key),
             lock=statement(f"{table}.lock", _LOCK, table=table, key=key, is_here=_IS_HERE),
             advance=statement(f"{table}.advance", _ADVANCE, table=table, key=key, done=done, is_here=_IS_HERE),

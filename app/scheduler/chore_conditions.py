@@ -1,0 +1,59 @@
+"""Conditions of chores: one statement for all chores that rarely have work, in place of a statement of each."""
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from app.kernel.db import Database
+from app.kernel.sql import HotStatement, NamedStatement
+from app.scheduler.chore import Chore, Counts
+
+# Chores with conditions begin one after the other, within the first part of each second.
+VALID_SECONDS = 0.25
+
+
+class Conditions:
+    """Conditions of the chores of a process, by the name of the chore; thread-safe."""
+
+    def __init__(
+        self, database: Database, statements: dict[str, NamedStatement], *, valid_seconds: float = VALID_SECONDS
+    ) -> None:
+        self._database = database
+        self._names = tuple(statements)
+        columns = (
+            f"(SELECT 1 FROM ({each.text}) AS found LIMIT 1) AS condition_{number}"  # noqa: S608 - our statements
+            for number, each in enumerate(statements.values())
+        )
+        self._statement = HotStatement("chores.conditions", f"SELECT {', '.join(columns)}")
+        self._valid_seconds = valid_seconds
+        self._lock = threading.Lock()
+        self._read_at = -math.inf
+        self._found: dict[str, object] = {}
+        self._begun = set[str]()
+
+    def run(self, chore: Chore) -> Counts:
+        """Run a chore if its condition holds; run it once in any case, so that its counters begin at zero."""
+        return chore.run() if self._holds(chore.name) else Counts()
+
+    def _holds(self, name: str) -> bool:
+        """Return whether the condition of a chore held within `valid_seconds`; raises UnavailableError."""
+        with self._lock:
+            if name not in self._begun:
+                self._begun.add(name)
+                return True
+            now = time.monotonic()
+            if now >= self._read_at + self._valid_seconds:
+                (row,) = self._database.fetch(self._statement)
+                self._found, self._read_at = dict(zip(self._names, row, strict=True)), now
+            return self._found[name] is not None
+
+
+def with_conditions(database: Database, plan: Sequence[Chore]) -> list[Chore]:
+    """Return the chores of a plan, first the chores with a condition, which run only while it holds."""
+    statements = {chore.name: chore.condition for chore in plan if chore.condition is not None}
+    conditions = Conditions(database, statements)
+    conditional = [replace(chore, run=partial(conditions.run, chore)) for chore in plan if chore.name in statements]
+    return [*conditional, *(chore for chore in plan if chore.name not in statements)]
