@@ -30,10 +30,10 @@ class NotPreparedError(Exception):
 
 
 class PlanTimes(NamedTuple):
-    """Times of cached plans: a slow answer replaces all plans of its connection.
+    """Times of cached plans: a second slow answer of a statement in succession replaces all plans of its connection.
 
     A plan is kept until the statistics of its tables change, so it may date from a time when they were small. New plans
-    take about two milliseconds.
+    take about two milliseconds each, and on a busy machine any single answer may be slow.
     """
 
     slow_seconds: float = 0.005
@@ -55,7 +55,8 @@ class _Session:
     prepared: set[str] = field(default_factory=set)
     planned: set[str] = field(default_factory=set)  # their first run plans, which can be slow itself
     planned_at: float = field(default_factory=time.monotonic)
-    was_slow: bool = False
+    slow: set[str] = field(default_factory=set)  # their last run was slow
+    was_slow_again: bool = False  # the last statement
 
 
 def run_in(
@@ -91,7 +92,7 @@ def run(
         for before in listeners.before_cursor_execute:
             before(connection, cursor, statement.text, params, None, False)
         began = time.monotonic()
-        is_stale = session.was_slow and began - session.planned_at >= plan_times.kept_seconds
+        is_stale = session.was_slow_again and began - session.planned_at >= plan_times.kept_seconds
         if session.prepares and (is_stale or texts.prepare not in session.prepared):
             _prepare(driver, cursor, session, texts, began if is_stale else None)
         try:
@@ -103,9 +104,10 @@ def run(
             if not driver.autocommit:
                 raise NotPreparedError from error
             cursor.execute(texts.plain, params)
-        is_slow = time.monotonic() - began > plan_times.slow_seconds
-        session.was_slow = is_slow and texts.prepare in session.planned
+        is_slow = time.monotonic() - began > plan_times.slow_seconds and texts.prepare in session.planned
+        session.was_slow_again = is_slow and texts.prepare in session.slow
         session.planned.add(texts.prepare)
+        (session.slow.add if is_slow else session.slow.discard)(texts.prepare)
         for after in listeners.after_cursor_execute:
             after(connection, cursor, statement.text, params, None, False)
         rows: list[Any] = cursor.fetchall() if cursor.description else []
@@ -122,6 +124,7 @@ def _prepare(driver: Any, cursor: Any, session: _Session, texts: _Texts, plan_ag
         if plan_again_at is not None:
             cursor.execute("DISCARD PLANS")
             session.planned.clear()
+            session.slow.clear()
             session.planned_at = plan_again_at
         if texts.prepare not in session.prepared:
             cursor.execute(texts.prepare)
