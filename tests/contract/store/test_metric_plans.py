@@ -16,6 +16,7 @@ from tests.plans import all_completed, all_delayed, all_due, all_running, never_
 
 SEVERAL_ENDPOINTS: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_store.AT_ONCE)}
 READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
+    (queues_store.DUE_OF_ONE, {"queue": "http", "first": 0, "of_shard": 1000}, {"idx_executions_pickup": 2}),
     (
         queues_store.DUE,
         {"queue": "http", "first": 0, "of_shard": 1000},

@@ -37,7 +37,9 @@ def test_operations_list_unserved_queues_and_paused_endpoints(
     paused_at = api.post("/endpoints/other/pause").json["paused_at"]
     statements.clear()
     found = api.get("/health/operations").json
-    assert len(statements.texts) == 1 + 2 + 5 + 3 + 4, (
+    # A further statement for the second shard of a queue, which only CockroachDB reads at once.
+    of_unserved = 3 if database.is_cockroach else 4
+    assert len(statements.texts) == 1 + 2 + 5 + of_unserved + 4, (
         "queues of workers, named and paused queues, a hop per queue, all shards per unserved queue, breakers, pauses"
     )
     assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
