@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import settle_jobs
@@ -18,7 +18,7 @@ from app.queue.executions.unlocked_rows import FREE_EXECUTIONS, FREE_JOBS
 from schema.states import ExecutionStatus
 
 # An open breaker that no process has probed for a minute makes nothing wait: nothing is due for it.
-RULES = statement(
+RULES = hot_statement(
     "executions.rules_that_make_wait",
     """
     SELECT name AS endpoint, CAST(NULL AS TEXT) AS queue FROM endpoints

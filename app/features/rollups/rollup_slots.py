@@ -12,7 +12,7 @@ from app.features.rollups.rollup_statements import FILL, FOLD
 from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
 from app.kernel.formats import EPOCH
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.queue.reading.horizon import horizon_of_attempts
 from schema.rollup_bounds import STEPS_S
 
@@ -21,7 +21,7 @@ MAX_SLOTS = 60  # short slots in one run
 MAX_BEHIND = timedelta(days=1)  # the chore leaves out older time
 KEPT_S = {SHORT_S: 3 * 3600, MINUTE_S: 3 * 86_400}  # hours are kept for TE_ROLLUP_DAYS
 
-MARKS = statement(
+MARKS = hot_statement(
     "rollups.marks",
     """
     SELECT now() AS now, u.step_s, m.reached FROM unnest(CAST(:steps AS BIGINT[])) AS u (step_s)

@@ -7,12 +7,12 @@ from the rows that `refresh` reads.
 import threading
 
 from app.kernel.db import Database
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement
 
 REGION = "default"  # of every row, and of every process
 EVALUATE_SECONDS = 5.0
 
-STATUS = statement("health.region_status", "SELECT region, alive, adopted_by FROM region_status ORDER BY region")
+STATUS = hot_statement("health.region_status", "SELECT region, alive, adopted_by FROM region_status ORDER BY region")
 
 
 class RegionStatus:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.kernel.db import Database
-from app.kernel.sql import hot_statement, statement
+from app.kernel.sql import hot_statement
 from app.queue.claiming.arms import MAX_ARMS, answer, arms, parameters, take
 from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.executions.database_clock import DatabaseClock
@@ -23,7 +23,7 @@ CLAIM_1 = hot_statement("executions.claim_1", _claim(1))
 CLAIM_4 = hot_statement("executions.claim_4", _claim(4))
 CLAIM_16 = hot_statement("executions.claim_16", _claim(MAX_ARMS))
 
-CLAIMS_OF = statement(
+CLAIMS_OF = hot_statement(
     "executions.claims_of",
     """
     SELECT execution_id, attempt_count, started_at FROM executions

@@ -3,19 +3,19 @@
 from collections.abc import Collection
 
 from app.kernel.db import Database
-from app.kernel.sql import of_regions, statement
+from app.kernel.sql import hot_statement, of_regions, statement
 from app.queue.claiming.arms import CLAIMABLE
 
 # Reads one entry of the index of partitions per queue, however many executions wait there.
 _ENTRY = f"""{CLAIMABLE}{of_regions()}
      ORDER BY queue, shard, endpoint, limit_key, priority, run_at, execution_id LIMIT 1"""
-NEXT_QUEUE = statement(
+NEXT_QUEUE = hot_statement(
     "executions.next_queue",
     f"SELECT queue FROM executions WHERE queue > :after AND {_ENTRY}",  # noqa: S608 - a constant of this module
 )
 # Written out: CockroachDB might turn a list into a join with every claimable row.
 AT_ONCE = 16
-CLAIMABLE_OF = statement(
+CLAIMABLE_OF = hot_statement(
     "executions.claimable_of_queues",
     " UNION ALL ".join(
         f"(SELECT queue FROM executions WHERE queue = :queue_{number} AND {_ENTRY})"  # noqa: S608 - as above

@@ -11,7 +11,7 @@ from sqlalchemy import Row
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.specs import TRANSPORTS
 from app.kernel.db import Database
-from app.kernel.sql import of_regions, statement
+from app.kernel.sql import hot_statement, of_regions, statement
 from app.queue.executions.actor_losses import has_begun, losses
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.handover import HAS_WORKFLOW
@@ -63,7 +63,7 @@ _CANDIDATES = f"""
        AND {{condition}}
      ORDER BY e.endpoint, e.limit_key, e.worker_id, e.execution_id LIMIT :limit
     """  # noqa: S608 - a constant of this package
-LOST = statement("executions.lost", _CANDIDATES.format(condition=IS_LOST + of_regions("e")))
+LOST = hot_statement("executions.lost", _CANDIDATES.format(condition=IS_LOST + of_regions("e")))
 STUCK = statement("executions.stuck", _CANDIDATES.format(condition=IS_STUCK + of_regions("e")))
 
 
