@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from app.features.rollups.rollup_statements import FILL, FOLD
+from app.features.rollups.rollup_statements import FILL, FILL_EMPTY, FOLD
 from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
 from app.kernel.formats import EPOCH
@@ -124,7 +124,9 @@ def advance(database: Database, endpoints: int, most: int = MAX_SLOTS) -> Iterat
                 "until": until,
                 "endpoints": endpoints,
             }
-            (row,) = database.fetch(FILL if below is None else FOLD, slot)
+            (row,) = database.fetch(FILL_EMPTY if below is None else FOLD, slot)
+            if below is None and row.held and not row.moved:
+                (row,) = database.fetch(FILL, slot)
             if not row.moved:
                 return
             found[step] = until

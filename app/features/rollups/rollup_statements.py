@@ -6,7 +6,7 @@ one computes a slot, and a repetition after a lost answer changes nothing.
 
 from collections.abc import Sequence
 
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.queue.reading.attempt_rows import IS_SUCCESS
 from schema.rollup_bounds import LATE_COLUMNS, LATE_MS, TOOK_COLUMNS, TOOK_MS
 
@@ -52,16 +52,53 @@ def _in_slot(instant: str) -> str:
          AND EXISTS (SELECT 1 FROM moved)"""  # noqa: S608 - a column of this module
 
 
+_HELD = """held AS MATERIALIZED (
+      SELECT step_s FROM rollup_marks WHERE step_s = :mark AND reached = CAST(:since AS TIMESTAMPTZ)
+       ORDER BY step_s LIMIT 1 FOR UPDATE SKIP LOCKED)"""
+_MOVE = """UPDATE rollup_marks AS m SET reached = CAST(:until AS TIMESTAMPTZ) FROM held
+       WHERE m.step_s = held.step_s AND m.step_s = :mark AND m.reached = CAST(:since AS TIMESTAMPTZ)"""
+
+
+def _has_none(table: str, instant: str) -> str:
+    return f"""NOT COALESCE((SELECT true FROM {table}
+                        WHERE {instant} >= CAST(:since AS TIMESTAMPTZ) AND {instant} < CAST(:until AS TIMESTAMPTZ)
+                        ORDER BY {instant} LIMIT 1), false)"""  # noqa: S608 - columns of this module
+
+
+# Planning the whole computation takes several milliseconds, which a service without deliveries need not spend.
+# `held` is 0 if another process has filled the slot, or is filling it.
+FILL_EMPTY = hot_statement(
+    "rollups.fill_empty",
+    """
+    WITH {held},
+    moved AS (
+      {move}
+         AND {has_none}
+      RETURNING m.step_s),
+    put AS (
+      INSERT INTO delivery_rollups (endpoint, step_s, slot, attempts)
+      SELECT '', CAST(:step AS BIGINT), CAST(:since AS TIMESTAMPTZ), 0 FROM moved
+      ON CONFLICT (endpoint, step_s, slot) DO NOTHING RETURNING endpoint)
+    SELECT (SELECT count(*) FROM held) AS held, (SELECT count(*) FROM moved) AS moved,
+           (SELECT count(*) FROM put) AS endpoints
+    """,
+    held=_HELD,
+    move=_MOVE,
+    has_none=" AND ".join(
+        (
+            _has_none("attempts", "created_at"),
+            _has_none("executions", "recorded_at"),
+            _has_none("execution_events", "occurred_at"),
+        )
+    ),
+)
 # `of_each` has the figures of each endpoint, `broken` the failures by type of error. The busiest endpoints of a slot
 # and the most frequent types of error keep their names, the rest becomes '*', and the sum of all endpoints is ''.
 # Types are bounded because programs of customers name them, in any number.
 _COMPUTE = """
-    WITH held AS MATERIALIZED (
-      SELECT step_s FROM rollup_marks WHERE step_s = :mark AND reached = CAST(:since AS TIMESTAMPTZ)
-       ORDER BY step_s LIMIT 1 FOR UPDATE SKIP LOCKED),
+    WITH {held},
     moved AS (
-      UPDATE rollup_marks AS m SET reached = CAST(:until AS TIMESTAMPTZ) FROM held
-       WHERE m.step_s = held.step_s AND m.step_s = :mark AND m.reached = CAST(:since AS TIMESTAMPTZ)
+      {move}
       RETURNING m.step_s),
     {of_each},
     {broken},
@@ -95,7 +132,9 @@ _COMPUTE = """
     SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM put) AS endpoints,
            (SELECT count(*) FROM put_failures) AS failures
     """
-_LISTS = {
+_PARTS = {
+    "held": _HELD,
+    "move": _MOVE,
     "figures": ", ".join(FIGURES),
     "failure_counts": ", ".join(FAILURE_COUNTS),
     "figures_of_each": _total(FIGURES, "o."),
@@ -160,5 +199,5 @@ _BROKEN_SLOTS = f"""broken AS MATERIALIZED (
        WHERE endpoint <> '' AND step_s = CAST(:below AS BIGINT) AND {_in_slot("slot")}
        GROUP BY endpoint, error_type)"""  # noqa: S608 - as above
 
-FILL = statement("rollups.fill", _COMPUTE, of_each=_ATTEMPTS, broken=_BROKEN_ATTEMPTS, **_LISTS)
-FOLD = statement("rollups.fold", _COMPUTE, of_each=_SLOTS, broken=_BROKEN_SLOTS, **_LISTS)
+FILL = statement("rollups.fill", _COMPUTE, of_each=_ATTEMPTS, broken=_BROKEN_ATTEMPTS, **_PARTS)
+FOLD = statement("rollups.fold", _COMPUTE, of_each=_SLOTS, broken=_BROKEN_SLOTS, **_PARTS)

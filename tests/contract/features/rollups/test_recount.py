@@ -86,7 +86,7 @@ def test_rollups_of_killed_and_concurrent_schedulers_equal_a_recount(
     way: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    strip_locks(monkeypatch, way, rollup_slots, "FILL", "FOLD")
+    strip_locks(monkeypatch, way, rollup_slots, "FILL", "FILL_EMPTY", "FOLD")
     for dies_at in (*range(8), 20):
         Mortal(database_url, dies_at).run(run)
     with schedulers(database_url, way) as each:

@@ -1,4 +1,4 @@
-"""Plans of the statement that counts a slot: it reads the rows of the slot by indexes, with any table statistics."""
+"""Plans of the statements that count a slot: they read rows of the slot by indexes, with any table statistics."""
 
 import re
 from datetime import timedelta
@@ -7,10 +7,13 @@ import pytest
 from sqlalchemy import text
 
 from app.features.rollups.rollup_slots import SHORT_S, floored
-from app.features.rollups.rollup_statements import FILL
+from app.features.rollups.rollup_statements import FILL, FILL_EMPTY
 from app.kernel.db import Database
 from tests import rows
 from tests.endings import begin_rollups
+from tests.plans import plans, single_connection
+
+__all__ = ["single_connection"]  # a fixture
 
 HOURS = 5
 # Of 20,000 executions, most succeeded at their first attempt.
@@ -32,7 +35,7 @@ EVENTS = """
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("is_analysed", [False, True])
-def test_slot_is_counted_by_indexes_alone(database: Database, is_analysed: bool) -> None:
+def test_slot_is_counted_by_indexes_alone(database: Database, single_connection: Database, is_analysed: bool) -> None:
     for table in ("executions", "attempts", "execution_events"):
         database.fetch(text(f"ALTER TABLE {table} SET (autovacuum_enabled = false)"))
     rows.add_executions(database, 20_000)
@@ -44,7 +47,10 @@ def test_slot_is_counted_by_indexes_alone(database: Database, is_analysed: bool)
     until = since + timedelta(seconds=SHORT_S)
     assert since == floored(since, SHORT_S)
     params = {"mark": SHORT_S, "step": SHORT_S, "since": since, "until": until, "endpoints": 200}
-    plan = "\n".join(line[0] for line in database.fetch(text("EXPLAIN " + FILL.text), params))
-    assert not re.search(r"Seq Scan on (executions|attempts|execution_events)", plan), plan
-    found = set(re.findall(r"(?:using|Bitmap Index Scan on) (idx_\w+)", plan))
-    assert found == {"idx_attempts_created", "idx_executions_recorded", "idx_execution_events_time"}, plan
+    (row,) = single_connection.fetch(FILL_EMPTY, params)
+    assert (row.held, row.moved) == (1, 0), "the slot is not empty"
+    filled = "\n".join(line[0] for line in database.fetch(text("EXPLAIN " + FILL.text), params))
+    for plan in (filled, plans(single_connection)["rollups_fill_empty"]):
+        assert not re.search(r"Seq Scan on (executions|attempts|execution_events)", plan), plan
+        found = set(re.findall(r"(?:using|Bitmap Index Scan on) (idx_\w+)", plan))
+        assert found == {"idx_attempts_created", "idx_executions_recorded", "idx_execution_events_time"}, plan
