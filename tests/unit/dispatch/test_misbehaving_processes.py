@@ -254,6 +254,7 @@ def test_long_texts_of_a_process_are_refused_or_left_out(sockets: Path) -> None:
     async def main(_: ActorDispatcher) -> None:
         async with process_at(service, pid="4" * 1000) as process:
             await process.next(FrameKind.WELCOME)
+            await asyncio.to_thread(eventually, lambda: registrations.records)
             process.tell(FrameKind.DONE, {"execution": "x" * 65, "attempt": 1})
             assert "at most 64 characters" in (await process.next(FrameKind.REFUSED))["reason"]
 
