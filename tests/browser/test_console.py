@@ -18,6 +18,14 @@ from tests.browser.looks import check_pages
 from tests.browser.tab import PHONE, Tab, tab_of
 from tests.endings import begin_rollups
 
+# Types a text into the palette, and returns what Enter would do before an answer can come.
+ENTER_WITH = """(text) => {
+  const field = document.getElementById("palette-field");
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  return document.querySelector("#palette [role=status]").textContent;
+}"""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def worker(database: Database) -> str:
@@ -251,6 +259,8 @@ def test_palette_goes_to_a_page_a_button_or_a_name_or_searches(tab: Tab, databas
     expect(tab.page.locator("#palette-names").get_by_role("link", name="charge-by-name")).to_be_visible()
     expect(tab.page.get_by_text("Enter goes to charge-by-name.")).to_be_visible()
     assert tab.violations() == []
+    assert tab.page.evaluate(ENTER_WITH, "by-nam") == "Enter searches for this text.", "names of an earlier text"
+    expect(tab.page.get_by_text("Enter goes to charge-by-name.")).to_be_visible()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_url("**/console/endpoints/charge-by-name")
     tab.page.keyboard.press("Control+k")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from app.console.http.page_rendering import now
 from app.console.http.request_values import once_a_request
 from app.console.views.event_lines import EventLine, event_line
 from app.features.breakers.endpoint_targets import targets_of
@@ -38,9 +39,10 @@ class Changes:
 def changes_in(wanted: Range, endpoint: str = ALL) -> Changes:
     """Read the changes in a time; for an endpoint without those of other endpoints and their targets."""
     database = services().database
+    until = max(wanted.since, min(wanted.until, now()))  # beyond now, each lease of a worker has expired
     for parts in PARTS:
-        since = wanted.until - (wanted.until - wanted.since) / parts
-        read = events_store.read(database, EventPosition(since), wanted.until, _GROUPS, limit=MAX_READ)
+        since = until - (until - wanted.since) / parts
+        read = events_store.read(database, EventPosition(since), until, _GROUPS, limit=MAX_READ)
         if read.is_end:
             targets = {each["target"] for each in watched_targets(endpoint)} if endpoint != ALL else set()
             lines = [event_line(event) for event in read.events if _concerns(event, endpoint, targets)]

@@ -10,7 +10,7 @@ from app.console.views.delivery_lines import delivery_line
 from app.features.events import store as events_store
 from app.features.events.event import Event, EventFilter, EventPosition
 from app.kernel.formats import rfc3339
-from app.queue.reading.horizon import horizon
+from app.queue.reading.horizon import horizon_of_attempts
 from app.web.services import services
 
 ROWS, MAX_READS = 100, 4  # an endpoint with few of the deliveries may need several reads
@@ -54,6 +54,7 @@ def list_() -> Values:
         "later": here(**{AFTER: str(following)}) if following else "",
         "first": here(**{AFTER: ""}) if text else "",
         "days": services().settings.retention_days,
+        "is_pruned": since < now() - timedelta(days=services().settings.retention_days),
     }
 
 
@@ -69,7 +70,7 @@ def _time() -> tuple[datetime, datetime]:
 def _read(after: EventPosition, until: datetime, endpoint: str) -> tuple[Sequence[Event], EventPosition | None]:
     """Read a page behind a position, and the position of the next one; None at the end of the time."""
     database, wanted, found = services().database, EventFilter(endpoint=endpoint or None), list[Event]()
-    until = min(until, horizon(database))
+    until = min(until, horizon_of_attempts(database).at)  # as rollups count
     for _ in range(MAX_READS):
         read = events_store.read(database, after, until, _ATTEMPTS)
         found += filter(wanted.wants, read.events)

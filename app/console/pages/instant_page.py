@@ -7,6 +7,7 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import now
 from app.console.pages.deliveries_page import address_of_deliveries
+from app.console.views.counted_time import counted_ends
 from app.console.views.event_lines import event_line
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
 from app.features.events import store as events_store
@@ -52,7 +53,8 @@ def rates(instant: str) -> Values:
     history = read_history(database, Range.of(at - AROUND, at + AROUND, 0, now()), rollup_slots.marks(database))
     step = timedelta(seconds=history.range.step_s)
     points = [point for point in history.points if point.counts is not None or point.gauges is not None]
-    return {"points": points, "at": at, "step": step, "list_of": address_of_deliveries}
+    ends = counted_ends(points, step)
+    return {"points": points, "ends": ends, "at": at, "step": step, "list_of": address_of_deliveries}
 
 
 @page.region("failures", reads="GET /dead-letters")

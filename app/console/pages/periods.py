@@ -27,8 +27,9 @@ def chosen_period(field: str = LAST) -> str:
 def pinned_time() -> tuple[datetime, datetime] | None:
     """Return the fixed time of the address; None without one. Raises InvalidRequestError."""
     since, until = query().instant(FROM), query().instant(UNTIL)
-    if since is None or until is None:
-        return None
+    if since is None:
+        return None if until is None else refuse(FROM, f"Is missing, and `{UNTIL}` is given.")
+    until = until or now()
     if not since < until <= since + LONGEST:
         refuse(FROM, f"Must lie before `{UNTIL}`, by at most {LONGEST.days} days.")
     return since, until

@@ -15,7 +15,7 @@ MIN_WORD, NAMED = 2, 8  # letters from which the palette looks names up; names t
 def names() -> Values:
     """Look up the names for the palette, which asks as a person types."""
     word = query().text("q")
-    return {"hits": hits(services().database, word)[:NAMED] if len(word) >= MIN_WORD else []}
+    return {"word": word, "hits": hits(services().database, word)[:NAMED] if len(word) >= MIN_WORD else []}
 
 
 @page.show

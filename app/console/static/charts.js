@@ -58,8 +58,10 @@
     if (!path || !width) return;
     const address = new URL(path, location.href);
     const instant = (seconds) => new Date(seconds * 1000).toISOString();
-    address.searchParams.set("from", instant(data.at[chart.posToIdx(left)]));
-    address.searchParams.set("until", instant(data.ends[chart.posToIdx(left + width)]));
+    const [from, until] = [data.at[chart.posToIdx(left)], data.ends[chart.posToIdx(left + width)]];
+    if (from >= until) return; // nobody has counted it yet
+    address.searchParams.set("from", instant(from));
+    address.searchParams.set("until", instant(until));
     location.assign(address);
   }
 

@@ -11,11 +11,15 @@
   const all = (selector, root = dialog) => [...root.querySelectorAll(selector)];
   const links = () => all("li > a").filter((link) => !link.parentElement.hidden);
 
-  // The names that the service finds come later, and match by more than their text.
+  // The names that the service finds come later, match by more than their text, and may be those of an earlier text.
   function filter() {
     const words = field.value.toLowerCase().split(/\s+/);
+    const isCurrent = names.querySelector("[data-of]")?.dataset.of === field.value.trim();
     for (const link of all("li > a")) {
-      if (names.contains(link)) continue;
+      if (names.contains(link)) {
+        link.parentElement.hidden = !isCurrent;
+        continue;
+      }
       const isUnasked = !field.value && actions.contains(link);
       link.parentElement.hidden = isUnasked || !words.every((word) => link.textContent.toLowerCase().includes(word));
     }

@@ -7,10 +7,11 @@ from app.features.rollups.delivery_history import Point
 
 
 def counted_ends(points: Sequence[Point], step: timedelta) -> list[datetime]:
-    """Return the end of each step; of the latest counted step, the end of the part that is counted already."""
+    """Return the end of each step; of the latest counted step and later ones, the end of what is counted already."""
+    ends = [point.at + step for point in points]
     counted = [place for place, point in enumerate(points) if point.counts is not None]
-    latest = counted[-1] if counted else None
-    return [
-        point.at + (timedelta(seconds=point.counted_seconds) if place == latest else step)
-        for place, point in enumerate(points)
-    ]
+    if counted:
+        latest = counted[-1]
+        end = points[latest].at + timedelta(seconds=points[latest].counted_seconds)
+        ends[latest:] = [end] * (len(ends) - latest)
+    return ends

@@ -61,6 +61,7 @@ def test_changes_are_marked_on_all_charts_and_named_below_them(reader: Visitor) 
     page = reader.get("/console/history?last=1h")
     assert f"breaker open {PAY}" in words(page) or "breaker open (2)" in words(page)
     assert "worker started" in words(page)
+    assert "worker lost" not in page, "its lease ends in the future, as does the last step of the charts"
     listed = page.partition("Changes in this time")[2]
     for each in (PAY, OTHER, "wrk_9", "endpoint created", "/console/endpoints/charge"):
         assert each in listed, each
@@ -110,6 +111,7 @@ def test_time_of_charts_is_kept_and_left(reader: Visitor) -> None:
         "from=2026-03-15T12:00:00Z&until=2026-03-15T12:00:00Z",
         "from=1990-03-15T12:00:00Z&until=2026-03-15T12:00:00Z",
         "from=x&until=y",
+        "until=2026-03-15T12:00:00Z",
     ],
 )
 def test_malformed_time_of_charts_is_refused(reader: Visitor, query: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
@@ -21,6 +21,8 @@ ROW = re.compile(r'<tr id="d-([^"]+)"')
 LATER = re.compile(r'<a href="([^"]+)">Later</a>')
 BAR = re.compile(r'<a id="period-\d+" href="([^"]+)" aria-label="[^"]*: (\d+) deliver')
 STEP = re.compile(r'<tr><td class="at"><a href="([^"]+)">')
+
+OLD = datetime(2026, 3, 15, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -101,3 +103,12 @@ def test_time_without_deliveries_says_how_long_executions_are_kept(reader: Visit
     page = reader.get("/console/deliveries?from=2026-03-15T12:00:00Z&until=2026-03-15T13:00:00Z&endpoint=nobody")
     assert "No delivery ended in this time" in page
     assert "TE_RETENTION_DAYS" in page
+
+
+def test_list_of_a_time_that_is_partly_deleted_says_so(reader: Visitor, endings: Sequence[Ending]) -> None:
+    old, new = (
+        f"/console/deliveries?from={since:%Y-%m-%dT%H:%M:%SZ}" for since in (OLD, min(each.at for each in endings))
+    )
+    assert listed(reader, old)
+    assert "TE_RETENTION_DAYS" in reader.get(old)
+    assert "TE_RETENTION_DAYS" not in reader.get(new)
