@@ -27,7 +27,7 @@ class Conditions:
             f"(SELECT 1 FROM ({each.text}) AS found LIMIT 1) AS condition_{number}"  # noqa: S608 - our statements
             for number, each in enumerate(statements.values())
         )
-        self._statement = HotStatement("chores.conditions", f"SELECT {', '.join(columns)}")
+        self.statement = HotStatement("chores.conditions", f"SELECT {', '.join(columns)}")
         self._valid_seconds = valid_seconds
         self._lock = threading.Lock()
         self._read_at = -math.inf
@@ -39,15 +39,21 @@ class Conditions:
         return chore.run() if self._holds(chore.name) else Counts()
 
     def _holds(self, name: str) -> bool:
-        """Return whether the condition of a chore held within `valid_seconds`; raises UnavailableError."""
+        """Return whether the condition of a chore held within `valid_seconds`, or could not be read.
+
+        In that case the chores run, so one table that is locked or missing stops only the chore that needs it.
+        """
         with self._lock:
             if name not in self._begun:
                 self._begun.add(name)
                 return True
-            now = time.monotonic()
-            if now >= self._read_at + self._valid_seconds:
-                (row,) = self._database.fetch(self._statement)
-                self._found, self._read_at = dict(zip(self._names, row, strict=True)), now
+            if time.monotonic() >= self._read_at + self._valid_seconds:
+                try:
+                    (row,) = self._database.fetch(self.statement)
+                    self._found = dict(zip(self._names, row, strict=True))
+                except Exception:  # noqa: BLE001 - each chore reports its own
+                    self._found = dict.fromkeys(self._names, True)
+                self._read_at = time.monotonic()
             return self._found[name] is not None
 
 

@@ -10,6 +10,7 @@ from app.kernel.sql import NamedStatement
 from app.scheduler.chore import Chore, Counts
 from app.scheduler.chore_conditions import Conditions, with_conditions
 from app.scheduler.chore_plan import plan
+from tests import rows
 from tests.contract.scheduler.conftest import context
 
 PAUSED = NamedStatement("tests.paused", "SELECT name FROM endpoints WHERE paused_at IS NOT NULL ORDER BY name")
@@ -50,6 +51,24 @@ def test_chores_of_one_second_share_one_statement(database: Database, runs: Coun
         conditions.run(chore("any", runs))
     assert len(statements) == 1
     assert runs == {"paused": 1, "any": 3}
+
+
+def test_chores_run_if_the_conditions_cannot_be_read(database: Database, runs: Counter[str]) -> None:
+    """A locked or missing table stops only the chores that need it."""
+    broken = NamedStatement("tests.broken", "SELECT name FROM no_such_table")
+    conditions = Conditions(database, {"paused": PAUSED, "broken": broken}, valid_seconds=3600)
+    for _ in range(2):
+        conditions.run(chore("paused", runs))
+    assert runs == {"paused": 2}
+
+
+@pytest.mark.postgresql_only
+def test_conditions_read_few_of_many_executions(database: Database) -> None:
+    rows.add_executions(database, 3_000)
+    database.fetch(text("ANALYZE"))
+    conditions = {each.name: each.condition for each in plan(context(database)) if each.condition is not None}
+    explained = database.fetch(text(f"EXPLAIN {Conditions(database, conditions).statement.text}"))
+    assert not [line for (line,) in explained if "Seq Scan on executions" in line]
 
 
 def test_chores_with_a_condition_begin_one_after_the_other(database: Database) -> None:
