@@ -62,6 +62,7 @@ _MOVE = """UPDATE rollup_marks AS m SET reached = CAST(:until AS TIMESTAMPTZ) FR
 def _has_none(table: str, instant: str) -> str:
     return f"""NOT COALESCE((SELECT true FROM {table}
                         WHERE {instant} >= CAST(:since AS TIMESTAMPTZ) AND {instant} < CAST(:until AS TIMESTAMPTZ)
+                          AND {instant} IS NOT NULL
                         ORDER BY {instant} LIMIT 1), false)"""  # noqa: S608 - columns of this module
 
 
