@@ -226,6 +226,12 @@ def _stored(job: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, 
     return {"delay_ms" if name == "delay" else name: value for name, value in job.items() if name not in without}
 
 
+def _other_endpoints(node: Mapping[str, Any]) -> list[str]:
+    """Return the endpoints of members and compensations, which may be the node's own."""
+    own, *others = (node.get("endpoint"), *named_endpoints([node]))
+    return sorted({*(others if own is None else others[1:])})
+
+
 def _graph(
     given: Mapping[str, Any],
     definitions: Mapping[str, str],
@@ -239,7 +245,7 @@ def _graph(
             number=number,
             name=name,
             endpoint=by_name[name].get("endpoint"),
-            other_endpoints=sorted({*named_endpoints([by_name[name]])} - {by_name[name].get("endpoint")}),
+            other_endpoints=_other_endpoints(by_name[name]),
             parents=sorted(numbers[parent] for parent in parents[name]),
             definition=definitions[name],
         )

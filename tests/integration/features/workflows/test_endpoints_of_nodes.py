@@ -55,8 +55,9 @@ def test_endpoint_of_a_waiting_node_is_not_deleted(registered: Api, database: Da
     [
         FIRST | {"compensate": {"endpoint": "other"}},
         {"name": "first", "group": [{"name": "m", "endpoint": "target", "compensate": {"endpoint": "other"}}]},
+        {"name": "first", "endpoint": "other", "compensate": {"endpoint": "other"}},
     ],
-    ids=["job", "group"],
+    ids=["job", "group", "the same endpoint"],
 )
 def test_endpoint_of_a_compensation_is_not_deleted_until_the_workflow_ends(
     registered: Api, database: Database, first: dict[str, Any]
