@@ -11,6 +11,7 @@ from app.queue.claiming.partition import Partition
 from brokers.sharing.fair_shares import Shares
 
 GATHER_SECONDS = 0.005  # for more places, while all processes have work in advance: few claims of many cost less
+MOST_GATHERING_SECONDS = 0.05  # then a message of a high priority takes its place
 PART = 4  # of all places, or of the slots of the worker, that are free at least then
 ASK_SECONDS = 30.0  # until an endpoint without a process is asked about again; a new process opens it at once
 
@@ -116,6 +117,7 @@ class ActorAdmission(AdmissionRule):
         self._shares = shares
         self._is_actor_queue = is_actor_queue
         self._closed = set[str]()
+        self._gathering = dict[str, float]()  # when it began, by endpoint
         self._seen: object = None
 
     def begin(self, now: float) -> Opened:
@@ -131,11 +133,19 @@ class ActorAdmission(AdmissionRule):
         """Return the places for the actor of a partition's endpoint."""
         room = self._processes.room(partition.endpoint, self._shares.slots)
         if room is not None:
-            shares = self._shares
-            if self._processes.can_wait(partition.endpoint, room, shares.free(), shares.capacity):
-                return Room(0, now + GATHER_SECONDS)
+            if room and self._gathers(partition.endpoint, room, now):
+                return Room(0, now + GATHER_SECONDS, of_endpoint=True)
             return Room(room)
         if not self._is_actor_queue:
             return OPEN
         self._closed.add(partition.endpoint)
         return Room(0, now + ASK_SECONDS, of_endpoint=True)
+
+    def _gathers(self, endpoint: str, room: int, now: float) -> bool:
+        """Return whether the claim waits for more room."""
+        shares = self._shares
+        waits = self._processes.can_wait(endpoint, room, shares.free(), shares.capacity)
+        if waits and now < self._gathering.setdefault(endpoint, now) + MOST_GATHERING_SECONDS:
+            return True
+        self._gathering.pop(endpoint, None)
+        return False

@@ -50,9 +50,11 @@ def test_endpoint_without_a_process_is_closed_until_one_connects() -> None:
 
 
 def test_full_process_closes_nothing_because_the_next_free_slot_asks_again() -> None:
-    processes, places = ActorProcesses(), process("mail", total=1)
+    processes, places = ActorProcesses(), process("mail", total=4, places=4)
+    places.enough = 0
     processes.add(places)
-    places.take("default")
+    for _ in range(4):
+        places.take("default")
     rule = ActorAdmission(processes, Shares(100), is_actor_queue=True)
     assert rule.room(partition("mail"), 5.0) == (0, -inf, False)
 
@@ -71,7 +73,10 @@ def test_claim_waits_for_several_places_while_all_processes_have_work_in_advance
     claimed = {"mail": 120}
     assert processes.room("mail", claimed) == 8
     assert processes.can_wait("mail", 8, shares.free(), 1000)
-    assert rule.room(partition("mail"), 5.0).closed_until == 5.0 + GATHER_SECONDS
+    for passed in (0.0, 0.04):
+        assert rule.room(partition("mail"), 5.0 + passed) == (0, 5.0 + passed + GATHER_SECONDS, True)
+    assert rule.room(partition("mail"), 5.06) == (8, -inf, False), "a message of a high priority waits no longer"
+    assert rule.room(partition("mail"), 5.07).slots == 0
     assert not processes.can_wait("mail", 32, 1000, 1000)
     assert processes.can_wait("mail", 32, 249, 1000)  # few slots of the worker are free
     for _ in range(52):
