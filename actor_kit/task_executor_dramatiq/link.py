@@ -256,9 +256,10 @@ class Links:
                 raise OSError(reason)
             case "DROP":
                 self.held.drop(key_of(frame))
+                self.outcomes.send_waiting()  # no thread starts it, which would send them
             case "ABORT":
                 self.held.abort(key_of(frame))
-                self.outcomes.send_waiting()  # no thread starts it, which would send them
+                self.outcomes.send_waiting()  # as above
             case "WRITTEN":
                 with self.lock:
                     self.outcomes.answered(key_of(frame))

@@ -29,7 +29,9 @@ class HandDeadlines:
     def _look(self) -> None:
         now = asyncio.get_running_loop().time()
         self.at, self._timer = math.inf, None
-        for hand in [hand for hand in self.hands if hand.due_at <= now]:
-            hand.come_due()
-        if self.hands:
-            self.hasten(max(now + APART_SECONDS, min(hand.due_at for hand in self.hands)))
+        try:
+            for hand in [hand for hand in self.hands if hand.due_at <= now]:
+                hand.come_due()
+        finally:  # after an error, too, the other hands have their deadlines
+            if self.hands:
+                self.hasten(max(now + APART_SECONDS, min(hand.due_at for hand in self.hands)))

@@ -49,7 +49,9 @@ class ProcessRecords:
                 except Exception:  # one record must not stop the records of other processes
                     log.exception("cannot record the process %s", session.pid)
                 else:
-                    self._is_away = False
+                    if self._is_away:
+                        self._is_away = False
+                        log.warning("recorded the process %s: the database answers again", session.pid)
         finally:
             self._is_writing = False
 

@@ -194,7 +194,9 @@ class ActorServer:
                 self._is_away = True
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            self._is_away = False
+            if self._is_away:
+                self._is_away = False
+                log.warning("registered the actors of process %s: the database answers again", session.pid)
             if not session.registers_again:
                 return found
         return None

@@ -325,6 +325,8 @@ def test_deadlines_share_a_timer(sockets: Path) -> None:
         hands[3].watch(server.deadlines, 0.01, None)
         hands[3].start()
         hands[3].unwatch()
+        timers = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined] # noqa: SLF001
+        assert sum(not timer.cancelled() for timer in timers) == 1
         for number in (2, 1):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(30):
