@@ -20,10 +20,12 @@ def chores_of(context: ChoreContext) -> Any:
 
 def with_checked_condition(database: Database, chore: Chore) -> Run[Counts]:
     """Return the run of a chore; it fails if the chore has changed something although its condition did not hold."""
+    if (condition := chore.condition) is None:
+        return chore.run
 
     @wraps(chore.run)
     def run() -> Counts:
-        has_work = chore.condition is None or bool(database.fetch(chore.condition))
+        has_work = bool(database.fetch(condition))
         counts = chore.run()
         assert has_work or not any(counts.values()), f"the condition of {chore.name} misses its work: {counts}"
         return counts
