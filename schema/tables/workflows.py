@@ -103,7 +103,7 @@ workflow_nodes = table(
     word("name"),
     # NULL for a gate or a group.
     word("endpoint"),
-    # Names of the other endpoints in the definition; NULL if there are none.
+    # Endpoints of members and compensations, also the own one; NULL if there are none.
     json("other_endpoints"),
     # As app.features.workflows.rules.graph stores it; NULL for an item.
     json("definition"),

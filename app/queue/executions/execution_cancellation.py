@@ -57,7 +57,7 @@ REQUEST = statement(
     RETURNING execution_id, followed
     """,
 )
-# The worker polls these requests twice a second (app.queue.claiming.endpoint_rules) and aborts the attempt.
+# The worker polls these requests twice a second (brokers.flow_state) and aborts the attempt.
 REQUEST_ABORT = statement(
     "executions.request_abort",
     """

@@ -32,7 +32,7 @@ _FOR_ITEMS = "Only with `for_each` or `group`."
 class GraphNode:
     """A node with its number, which is larger than its parents' numbers, and its definition as stored (JSON).
 
-    `other_endpoints` are the other endpoints in its definition, each once.
+    `other_endpoints` are the endpoints of its members and compensations, each once.
     """
 
     number: int

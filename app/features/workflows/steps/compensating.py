@@ -31,20 +31,19 @@ ENDED = statement(
      ORDER BY node, item LIMIT 1
     """,
 )
-_NEXT = """
+_NEXT = """{nodes}
     SELECT n.node, n.name, n.run, s.item, s.name AS member, s.job_id, s.execution_id, {compensation} AS definition
-      FROM workflow_nodes AS n
+      FROM n
      CROSS JOIN LATERAL (
        SELECT s.item, s.name, s.job_id, s.execution_id FROM workflow_nodes AS s
         WHERE s.workflow_id = :workflow_id AND s.node = n.node AND s.item < :below AND {is_undoable}
         ORDER BY s.item DESC LIMIT 1) AS s
-     WHERE n.workflow_id = :workflow_id AND n.item = 0 AND {may_be_undone} AND {which}
      ORDER BY n.ended_at DESC, n.node DESC LIMIT 1"""
 
 
 def _next(name: str, which: str) -> NamedStatement:
-    parts = {"compensation": undoing.COMPENSATION, "is_undoable": undoing.IS_UNDOABLE}
-    return statement(name, _NEXT, which=which, may_be_undone=MAY_BE_UNDONE, **parts)
+    nodes = undoing.NODES.format(may_be_undone=f"{MAY_BE_UNDONE} AND {which}")
+    return statement(name, _NEXT, nodes=nodes, compensation=undoing.COMPENSATION, is_undoable=undoing.IS_UNDOABLE)
 
 
 NEXT_ITEM = _next("workflow_nodes.next_item_to_compensate", "n.node = :node")

@@ -7,33 +7,33 @@ from app.kernel.sql import statement
 from app.queue.executions.node_key import undone_item
 from schema.tables.workflows import MAY_BE_UNDONE
 
-COMPENSATION = "COALESCE(n.definition->'compensate', n.definition->'group'->CAST(s.item - 1 AS INTEGER)->'compensate')"
+NODES = """
+    WITH n AS MATERIALIZED (
+      SELECT n.workflow_id, n.node, n.name, n.run, n.ended_at,
+             n.definition->'compensate' AS compensation, n.definition->'group' AS members
+        FROM workflow_nodes AS n
+       WHERE n.workflow_id = :workflow_id AND n.item = 0 AND {may_be_undone})"""
+"""Nodes whose jobs may be undone. A definition may have a megabyte and thousands of items, so it is unpacked once."""
+
+COMPENSATION = "COALESCE(n.compensation, n.members->CAST(s.item - 1 AS INTEGER)->'compensate')"
 """Definition of the compensation of `s`; NULL if it has none."""
 
-_SUCCEEDED = "s.item >= 0 AND s.run = n.run AND s.state = 'SUCCEEDED' AND s.execution_id IS NOT NULL"
-IS_UNDOABLE = f"""{_SUCCEEDED}
+IS_UNDOABLE = f"""s.item >= 0 AND s.run = n.run AND s.state = 'SUCCEEDED' AND s.execution_id IS NOT NULL
                  AND {COMPENSATION} IS NOT NULL"""
 """Condition that `s` succeeded in the current run of its node and has a compensation."""
 
-# Looks into the definition of each node once, which may have a megabyte and thousands of items.
 UNDONE = statement(
     "workflow_nodes.count_undone",
-    """
-    WITH n AS MATERIALIZED (
-      SELECT n.workflow_id, n.node, n.run, n.definition->'compensate' IS NOT NULL AS is_of_each,
-             (SELECT array_agg(g.place) FROM jsonb_array_elements(n.definition->'group')
-                       WITH ORDINALITY AS g (member, place)
-               WHERE g.member->'compensate' IS NOT NULL) AS members
-        FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id AND n.item = 0 AND {may_be_undone})
+    """{nodes}
     SELECT count(*) AS undoable,
            count(*) FILTER (WHERE EXISTS (SELECT 1 FROM workflow_nodes AS c
                                            WHERE c.workflow_id = s.workflow_id AND c.node = s.node AND c.run = s.run
                                              AND c.item = -1 - s.item AND c.state = 'SUCCEEDED')) AS undone
       FROM n JOIN workflow_nodes AS s ON s.workflow_id = n.workflow_id AND s.node = n.node
-     WHERE {succeeded} AND (n.is_of_each OR s.item = ANY (n.members))
+     WHERE {is_undoable}
     """,
-    may_be_undone=MAY_BE_UNDONE,
-    succeeded=_SUCCEEDED,
+    nodes=NODES.format(may_be_undone=MAY_BE_UNDONE),
+    is_undoable=IS_UNDOABLE,
 )
 CURRENT = statement(
     "workflow_nodes.current_compensation",
