@@ -118,6 +118,7 @@ class ActorAdmission(AdmissionRule):
         self._is_actor_queue = is_actor_queue
         self._closed = set[str]()
         self._gathering = dict[str, float]()  # when it began, by endpoint
+        self._ended = dict[str, float]()  # instant of the last claim that did not wait
         self._seen: object = None
 
     def begin(self, now: float) -> Opened:
@@ -143,9 +144,12 @@ class ActorAdmission(AdmissionRule):
 
     def _gathers(self, endpoint: str, room: int, now: float) -> bool:
         """Return whether the claim waits for more room."""
+        if self._ended.get(endpoint) == now:
+            return False  # the same claim, for another partition
         shares = self._shares
         waits = self._processes.can_wait(endpoint, room, shares.free(), shares.capacity)
         if waits and now < self._gathering.setdefault(endpoint, now) + MOST_GATHERING_SECONDS:
             return True
         self._gathering.pop(endpoint, None)
+        self._ended[endpoint] = now
         return False

@@ -109,8 +109,10 @@ class Hand:
 
     def _pass_soft_limit(self) -> None:
         if self._soft is not None:
-            self._soft[1]()
-            self._await(self._timeout_s - self._soft[0], self._time_out)
+            try:
+                self._soft[1]()
+            finally:
+                self._await(self._timeout_s - self._soft[0], self._time_out)
 
     def _take_back(self) -> None:
         """Ask for a message that no thread begins; the answer is BACK, or the STARTED that is on its way."""

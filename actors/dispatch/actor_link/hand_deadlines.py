@@ -1,4 +1,4 @@
-"""HandDeadlines of the messages in processes, on a shared timer: two timers for each message would cost too much."""
+"""Deadlines of the messages in processes, on a shared timer: two timers for each message would cost too much."""
 
 import asyncio
 import math

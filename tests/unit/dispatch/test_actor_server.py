@@ -337,3 +337,28 @@ def test_deadlines_share_a_timer(sockets: Path) -> None:
     asyncio.run(main())
     assert sorted(passed) == ["hard 1", "hard 2", "soft 1", "soft 2"]
     assert all(passed.index(f"soft {number}") < passed.index(f"hard {number}") for number in (1, 2))
+
+
+def test_error_at_a_soft_limit_ends_no_deadline(sockets: Path) -> None:
+    errors = list[str]()
+
+    def fail() -> None:
+        raise RuntimeError("not sent")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(str(context["exception"])))
+        server = server_of(sockets, quick_registrations())
+        session = Session("s", {}, Peer(None, None, None))
+        hands = [Hand(session, HandKey("e", number), "default") for number in range(2)]
+        for hand, soft in zip(hands, ((0.01, fail), None), strict=True):
+            hand.watch(server.deadlines, 0.03, soft)
+            hand.start()
+        for hand in hands:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(30):
+                    await hand.outcome
+        assert all(hand.outcome.done() for hand in hands)
+
+    asyncio.run(main())
+    assert errors == ["not sent"]

@@ -12,8 +12,8 @@ def process(*endpoints: str, total: int = 4, places: int = 8) -> ActorPlaces:
     return ActorPlaces(endpoints=dict.fromkeys(endpoints, "default"), total=total, by_queue={"default": places})
 
 
-def partition(endpoint: str) -> Partition:
-    return Partition(0, endpoint, "", 128)
+def partition(endpoint: str, key: str = "") -> Partition:
+    return Partition(0, endpoint, key, 128)
 
 
 def test_room_is_the_least_of_threads_and_places_of_the_queue() -> None:
@@ -76,6 +76,7 @@ def test_claim_waits_for_several_places_while_all_processes_have_work_in_advance
     for passed in (0.0, 0.04):
         assert rule.room(partition("mail"), 5.0 + passed) == (0, 5.0 + passed + GATHER_SECONDS, True)
     assert rule.room(partition("mail"), 5.06) == (8, -inf, False), "a message of a high priority waits no longer"
+    assert rule.room(partition("mail", "key"), 5.06) == (8, -inf, False), "another partition of the same claim"
     assert rule.room(partition("mail"), 5.07).slots == 0
     assert not processes.can_wait("mail", 32, 1000, 1000)
     assert processes.can_wait("mail", 32, 249, 1000)  # few slots of the worker are free
