@@ -41,7 +41,8 @@ class Conditions:
     def _holds(self, name: str) -> bool:
         """Return whether the condition of a chore held within `valid_seconds`, or could not be read.
 
-        In that case the chores run, so one table that is locked or missing stops only the chore that needs it.
+        In that case the chores run, so one table that is locked or missing stops only the chore that needs it; a lock
+        delays the others by the timeout of a statement.
         """
         with self._lock:
             if name not in self._begun:

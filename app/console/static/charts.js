@@ -59,7 +59,7 @@
     const address = new URL(path, location.href);
     const instant = (seconds) => new Date(seconds * 1000).toISOString();
     const [from, until] = [data.at[chart.posToIdx(left)], data.ends[chart.posToIdx(left + width)]];
-    if (from >= until) return; // nobody has counted it yet
+    if (from >= until) return chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false); // not counted yet
     address.searchParams.set("from", instant(from));
     address.searchParams.set("until", instant(until));
     location.assign(address);

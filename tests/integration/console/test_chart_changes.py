@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 
@@ -101,6 +101,13 @@ def test_time_of_charts_is_kept_and_left(reader: Visitor) -> None:
     assert 'aria-current="true"' not in kept.partition('aria-label="Period"')[2].partition("</nav>")[0]
     before = unescape(re.findall(r'<a href="([^"]+)" rel="prev"', kept)[0])
     assert "Nobody has counted this time yet" in reader.get(before)
+    since = datetime.now(UTC) - timedelta(minutes=30)
+    assert (
+        'aria-current="true"'
+        not in reader.get(f"/console/history?from={since:%Y-%m-%dT%H:%M:%SZ}")
+        .partition('aria-label="Period"')[2]
+        .partition("</nav>")[0]
+    ), "without an end, it lasts until now"
     following = unescape(re.findall(r'<a href="([^"]+)">6h</a>', kept)[0])
     assert "from" not in following
 
