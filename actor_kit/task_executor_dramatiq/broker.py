@@ -26,9 +26,7 @@ from task_executor_dramatiq.sent_executions import SentExecutions
 
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
 JOIN_PAUSE_SECONDS = 0.02
-# Signals that `Starting` handles.
-_BEFORE = frozenset({"worker_boot", "worker_shutdown", "worker_thread_shutdown", "process_message"})
-_AFTER = frozenset({"worker_shutdown", "process_message", "skip_message"})
+_HOOKS = frozenset(vars(Starting))  # its own; a call of an inherited hook does nothing
 
 
 class TaskExecutorBroker(Broker):
@@ -126,8 +124,8 @@ class TaskExecutorBroker(Broker):
 
     def emit_before(self, signal: str, *args: Any, **kwargs: Any) -> None:
         """Call the hooks of the broker, which are no middleware of the user, and then the middleware."""
-        if signal in _BEFORE:
-            getattr(self._starting, f"before_{signal}")(self, *args, **kwargs)
+        if (hook := f"before_{signal}") in _HOOKS:
+            getattr(self._starting, hook)(self, *args, **kwargs)
         super().emit_before(signal, *args, **kwargs)
 
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
@@ -140,8 +138,8 @@ class TaskExecutorBroker(Broker):
                 self._after.hand = message
         try:
             super().emit_after(signal, *args, **kwargs)
-            if signal in _AFTER:
-                getattr(self._starting, f"after_{signal}")(self, *args, **kwargs)
+            if (hook := f"after_{signal}") in _HOOKS:
+                getattr(self._starting, hook)(self, *args, **kwargs)
         finally:
             self._after.hand = outer  # `enqueue` comes here while middleware handles the end of an actor
 

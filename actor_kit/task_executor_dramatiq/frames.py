@@ -10,9 +10,9 @@ from typing import Any
 PROTOCOL = 1
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # a worker refuses a longer frame
 _LENGTH = struct.Struct("!I")
-# json.dumps and json.loads make four calls of Python functions for each frame.
+# json.dumps and json.loads make more calls of Python functions for each frame.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
-_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # missing in its stubs
+_from_json = json.JSONDecoder().raw_decode
 MessageKey = tuple[str, int]
 """Execution and attempt."""
 
@@ -73,8 +73,8 @@ class FrameReader:
             if len(self._buffer) < end:
                 break
             try:
-                frame, _ = _scan(self._buffer[begin + _LENGTH.size : end].decode(errors="surrogatepass").strip(), 0)
-            except StopIteration:
+                frame, _ = _from_json(self._buffer[begin + _LENGTH.size : end].decode(errors="surrogatepass").strip())
+            except ValueError:
                 raise ValueError("a frame is not JSON") from None
             yield frame
             begin = end

@@ -14,9 +14,9 @@ PROTOCOL = 1
 # An outcome with a result and following jobs has at most half of it. Parsing blocks the event loop: 8 MiB for 0.1 s.
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 _LENGTH = struct.Struct("!I")
-# json.dumps and json.loads make four calls of Python functions for each frame.
+# json.dumps and json.loads make more calls of Python functions for each frame.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
-_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # missing in its stubs
+_from_json = json.JSONDecoder().raw_decode
 # Begin of an outcome, as the actor kit writes it: its earlier versions send up to 64 MiB, and repeat a refused outcome.
 _OUTCOME = re.compile(rb'\{"kind":"(?:DONE|AGAIN|FAILED)","execution":"([\w-]+)","attempt":(\d+),')
 _OUTCOME_BYTES = 160
@@ -115,8 +115,8 @@ def _too_large(begin: bytes, length: int) -> Mapping[str, Any]:
 def _decoded(body: bytes) -> Mapping[str, Any]:
     try:
         text = body.decode(errors="surrogatepass").strip()
-        frame, end = _scan(text, 0)
-    except (ValueError, RecursionError, StopIteration):
+        frame, end = _from_json(text)
+    except (ValueError, RecursionError):
         raise FrameError("a frame is not JSON") from None
     if end != len(text):
         raise FrameError("a frame is more than one JSON value")
