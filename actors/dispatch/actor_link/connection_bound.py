@@ -10,6 +10,7 @@ log = logging.getLogger(__name__)
 
 LOG_SECONDS = 1.0  # between two lines about refused connections
 REPEAT_SECONDS = 600.0  # between two lines of the same reason: a refused process tries again for days
+MAX_REASONS = 100  # that are remembered
 
 
 class ConnectionBound:
@@ -18,8 +19,8 @@ class ConnectionBound:
     def __init__(self, most: int) -> None:
         self._most = most
         self._count = 0
-        self._logs_at = self._repeats_at = 0.0
-        self._reason = ""
+        self._logs_at = 0.0
+        self._repeats_at: dict[str, float] = {}  # by reason
 
     def take(self) -> str | None:
         """Count a connection; return the reason for a refusal if it is one too many."""
@@ -39,6 +40,9 @@ class ConnectionBound:
     def note_refusal(self, place: object, reason: str) -> None:
         """Log a refused connection, at most each LOG_SECONDS, and an equal reason at most each REPEAT_SECONDS."""
         now = time.monotonic()
-        if now >= (self._repeats_at if reason == self._reason else self._logs_at):
-            self._logs_at, self._repeats_at, self._reason = now + LOG_SECONDS, now + REPEAT_SECONDS, reason
-            log.warning("refusing a process at %s: %s", place, reason)
+        if now < self._logs_at or now < self._repeats_at.get(reason, 0.0):
+            return
+        if len(self._repeats_at) >= MAX_REASONS:
+            self._repeats_at.clear()
+        self._logs_at, self._repeats_at[reason] = now + LOG_SECONDS, now + REPEAT_SECONDS
+        log.warning("refusing a process at %s: %s", place, reason)

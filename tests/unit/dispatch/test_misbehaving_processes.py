@@ -324,7 +324,7 @@ def test_refusals_of_one_reason_are_logged_once_in_a_while(
 ) -> None:
     monkeypatch.setattr(connection_bound, "LOG_SECONDS", 0.0)
     bound = ConnectionBound(1)
-    for reason in ("a", "a", "b", "b"):
+    for reason in ("a", "a", "b", "b", "a", "b"):
         bound.note_refusal("the port", reason)
     assert [record.getMessage()[-1] for record in caplog.records] == ["a", "b"]
 
