@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.features.breakers.store import COUNTS, ENDPOINTS, MAX_ENDPOINTS
+from app.features.breakers.store import ENDPOINTS, HOLDS, MAX_ENDPOINTS
 from app.kernel.db.reads import Reads
 from app.kernel.sql import statement
 
@@ -11,13 +11,12 @@ TARGETS_OF = statement(
     "breakers.targets_of",
     """
     SELECT own.target, b.state, b.reason, b.changed_at, b.open_until, {endpoints},
-           COALESCE({counts}, false) AND NOT EXISTS (
-             SELECT 1 FROM endpoints AS p WHERE p.name = own.endpoint AND p.breaker = CAST('"off"' AS JSONB)) AS holds
+           COALESCE({holds}, false) AS holds
       FROM breaker_endpoints AS own LEFT JOIN breakers AS b ON b.target = own.target
      WHERE own.endpoint = :endpoint ORDER BY holds DESC, own.target LIMIT :limit
     """,
     endpoints=ENDPOINTS,
-    counts=COUNTS,
+    holds=HOLDS,
 )
 
 

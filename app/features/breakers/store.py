@@ -132,23 +132,25 @@ GET = statement(
     columns=_COLUMNS,
 )
 # Ignores breakers that no due execution has probed for a minute: their endpoints may resolve to other targets now.
-COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
+_COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
+HOLDS = f"""{_COUNTS} AND NOT EXISTS (
+             SELECT 1 FROM endpoints AS p WHERE p.name = own.endpoint AND p.breaker = CAST('"off"' AS JSONB))"""  # noqa: S608 - a constant
+"""Condition that a breaker `b` keeps the executions of an endpoint `own` waiting."""
 OF_ENDPOINT = statement(
     "breakers.of_endpoint",
     """
     SELECT b.target, b.state, b.reason, b.changed_at, b.open_until, {endpoints}
       FROM breaker_endpoints AS own JOIN breakers AS b ON b.target = own.target
-     WHERE own.endpoint = :endpoint AND {counts}
-       AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = own.endpoint AND p.breaker = CAST('"off"' AS JSONB))
+     WHERE own.endpoint = :endpoint AND {holds}
      ORDER BY b.target
     """,
     endpoints=ENDPOINTS,
-    counts=COUNTS,
+    holds=HOLDS,
 )
 COUNT_BY_STATE = statement(
     "breakers.count_by_state",
     "SELECT b.state, count(*) AS n FROM breakers AS b WHERE {counts} GROUP BY b.state",
-    counts=COUNTS,
+    counts=_COUNTS,
 )
 EVENTS = statement(
     "breakers.events",
