@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement, NamedStatement
 from app.scheduler.chore import Chore, Counts
 
@@ -52,7 +55,7 @@ class Conditions:
                 try:
                     (row,) = self._database.fetch(self.statement)
                     self._found = dict(zip(self._names, row, strict=True))
-                except Exception:  # noqa: BLE001 - each chore reports its own
+                except (SQLAlchemyError, UnavailableError):  # logged by the database, or by each chore
                     self._found = dict.fromkeys(self._names, True)
                 self._read_at = time.monotonic()
             return self._found[name] is not None
