@@ -126,6 +126,18 @@ class Calls:
 
 
 @contextmanager
+def calls_of_this_thread() -> Iterator[Counter[str]]:
+    """Count the calls of the current thread, also while other tasks of its event loop run."""
+    own = Calls()
+    own.is_counting = True
+    sys.setprofile(own.note)
+    try:
+        yield own.counts
+    finally:
+        sys.setprofile(None)
+
+
+@contextmanager
 def own_log() -> Iterator[None]:
     """Let the product's handler format each line, without the test runner's handlers."""
     root = logging.getLogger()

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from actors.dispatch.redis_stream import RedisStreamDispatcher
 from app.dev.servers import Tansu, Valkey
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
-from tests.job_costs import Calls, calls_per_job, common
+from tests.job_costs import calls_of_this_thread, calls_per_job, common
 
 TOGETHER = 100
 FIELDS = {"order": "17", "tenant": "a"}
@@ -28,15 +27,10 @@ def calls_per_delivery(open_: Callable[[Network], Dispatcher], type_: EndpointTy
         ready = rendered(type_, dict(spec))
 
         async def send_together() -> Counter[str]:
-            calls = Calls()
-            calls.is_counting = True
             sending = [dispatcher.send(ready, identity(uuid.uuid4().hex)) for _ in range(TOGETHER)]
-            sys.setprofile(calls.note)
-            try:
+            with calls_of_this_thread() as counts:
                 await asyncio.gather(*sending)
-            finally:
-                sys.setprofile(None)
-            return calls.counts
+            return counts
 
         await send_together()  # connects
         return calls_per_job(common([await send_together() for _ in range(3)]), TOGETHER)

@@ -6,10 +6,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 PATIENCE_SECONDS = 20.0
+KEY: dict[str, Any] = {"execution": "e", "attempt": 1}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.actor import ActorDispatcher
 from tests.actor_process import answer
 from tests.contract.dispatch.dispatching import identity, run
-from tests.job_costs import Calls
+from tests.job_costs import Calls, calls_of_this_thread
 from tests.unit.dispatch.actor_services import opening, path_of, quick_registrations, service_of
 from tests.unit.dispatch.conftest import PATIENCE_SECONDS
 from tests.waiting import eventually
@@ -51,15 +50,10 @@ def test_message_makes_few_calls_in_the_worker(sockets: Path) -> None:
         await asyncio.to_thread(eventually, lambda: [each.total for each in service.processes.serving("mail")])
 
         async def send_together(number: int) -> Counter[str]:
-            calls = Calls()
-            calls.is_counting = True
             sending = [dispatcher.send(spec, identity(f"e{number}-{each}")) for each in range(TOGETHER)]
-            sys.setprofile(calls.note)
-            try:
+            with calls_of_this_thread() as counts:
                 await asyncio.gather(*sending)
-            finally:
-                sys.setprofile(None)
-            return calls.counts
+            return counts
 
         counts = [await send_together(number) for number in range(rounds)][1:]
         await dispatcher.close()
