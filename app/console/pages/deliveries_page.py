@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query, refuse
 from app.console.http.page_rendering import here, now, to
+from app.console.pages.periods import FROM, UNTIL
 from app.console.views.delivery_lines import delivery_line
 from app.features.events import store as events_store
 from app.features.events.event import Event, EventFilter, EventPosition
@@ -15,7 +16,7 @@ from app.web.services import services
 
 ROWS, MAX_READS = 100, 4  # an endpoint with few of the deliveries may need several reads
 USUAL = timedelta(minutes=5)
-FROM, UNTIL, AFTER = "from", "until", "after"
+AFTER = "after"
 # The events of this group are those of attempts and of nothing else: the rows that rollups count.
 _ATTEMPTS = frozenset({"attempt"})
 

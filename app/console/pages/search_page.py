@@ -5,10 +5,9 @@ from app.console.http.forms import query
 from app.features.search.hits import hits
 from app.web.services import services
 
-page = ConsolePage("search", "/search", "Search", reads="GET /search")
-
-
 MIN_WORD, NAMED = 2, 8  # letters from which the palette looks names up; names that it shows
+
+page = ConsolePage("search", "/search", "Search", reads="GET /search")
 
 
 @page.region("names", refreshed=False)

@@ -7,7 +7,7 @@ from app.features.rollups.delivery_history import Point
 
 
 def counted_ends(points: Sequence[Point], step: timedelta) -> list[datetime]:
-    """Return the end of each step; of the latest counted step and later ones, the end of what is counted already."""
+    """Return the end of each step. From the latest counted step on, it is the end of the counted time."""
     ends = [point.at + step for point in points]
     counted = [place for place, point in enumerate(points) if point.counts is not None]
     if counted:

@@ -44,7 +44,7 @@ NEXT = hot_statement(
      ORDER BY f.workflow_id LIMIT 1
     """,
 )
-# One index entry for each kind of work of the chore. A deadline that has passed may need nothing any more.
+# One index entry for each kind of work of the chore. A passed deadline may need nothing.
 ANY_WORK = statement(
     "workflows.any_work",
     """

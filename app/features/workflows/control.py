@@ -118,7 +118,7 @@ def cancel(database: Database, workflow_id: str, *, if_running: IfRunning | None
 def stop_late(database: Database, workflow_id: str) -> None:
     """Stop a workflow whose deadline has passed, running executions included.
 
-    Nothing happens if the deadline has no effect any more: the workflow has ended, was cancelled, compensates, or was
+    Nothing happens if the deadline has lost its effect: the workflow has ended, was cancelled, compensates, or was
     retried with a new deadline. Raises WorkflowNotFoundError.
     """
 

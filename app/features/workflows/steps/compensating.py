@@ -1,4 +1,4 @@
-"""Compensation of a workflow that failed: undoes its succeeded nodes, the last ended first, one after the other.
+"""Compensation of a workflow that failed: undoes its succeeded nodes, the last ended first, never two at a time.
 
 Of a node with items, each succeeded item is undone, the last item first, whether the node succeeded or not. While a
 workflow compensates, one compensation runs or has an uncounted end: the step that counts the end of the last node

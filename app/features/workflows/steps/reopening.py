@@ -1,6 +1,6 @@
 """Take-back of the reports of nodes whose executions were retried manually; an ended workflow opens again.
 
-The retry only marks its nodes (app.queue.executions.node_retry); a step takes back what the marked nodes have reported.
+The retry only marks its nodes (app.queue.executions.node_retry); a step takes back the reports of the marked nodes.
 """
 
 from collections import Counter

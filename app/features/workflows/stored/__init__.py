@@ -1,1 +1,1 @@
-"""Workflows as they are stored: rows of workflows, nodes and edges, and what is read from them."""
+"""Workflows as they are stored: rows of workflows, nodes and edges, and values that are read from them."""
