@@ -43,8 +43,8 @@ class _Transport(NamedTuple):
 class Completions:
     """Deliveries of one endpoint: counted at the receiver while they run, read from the database after the workers."""
 
-    def __init__(self, ours: Ours, endpoint: str, arrived: Callable[[], int]) -> None:
-        self._url = ours.stack.database_url
+    def __init__(self, database_url: str, endpoint: str, arrived: Callable[[], int]) -> None:
+        self._url = database_url
         self._endpoint = endpoint
         self._arrived = arrived
         self._before = 0
@@ -68,13 +68,19 @@ class Completions:
         while (arrived := self._arrived() - self._before) < count:
             check()
             if time.monotonic() > deadline:
-                raise ChildError(f"{arrived} of {count} deliveries arrived within {timeout:.0f} s")
+                message = f"{arrived} of {count} deliveries arrived within {timeout:.0f} s"
+                raise ChildError(f"{message}; executions by state and attempts: {self._states()}")
             time.sleep(_POLL_SECONDS)
         return arrived
 
-    def _ask(self, select: str) -> list[Any]:
+    def _states(self) -> str:
+        """Describe the executions: a delivery may be missing here, or its record at the receiver."""
+        rows = self._ask("SELECT status, attempt_count, count(*)", "GROUP BY 1, 2 ORDER BY 1, 2")
+        return ", ".join(f"{status} {attempts}: {number}" for status, attempts, number in rows)
+
+    def _ask(self, select: str, rest: str = "AND status = 'SUCCESS'") -> list[Any]:
         with closing(psycopg2.connect(self._url)) as connection, connection.cursor() as cursor:
-            cursor.execute(select + " FROM executions WHERE endpoint = %s AND status = 'SUCCESS'", (self._endpoint,))
+            cursor.execute(f"{select} FROM executions WHERE endpoint = %s {rest}", (self._endpoint,))
             return list(cursor.fetchall())
 
 
@@ -135,7 +141,7 @@ def measure(run: Run, system: System, count: int, rounds: int) -> Section:
 
 def _drain(ours: Ours, target: str, over: _Transport, count: int) -> dict[Figure, float]:
     endpoint = ours.register(target, over.type_, over.spec)
-    completions = Completions(ours, endpoint, over.arrived)
+    completions = Completions(ours.stack.database_url, endpoint, over.arrived)
     return drain.drain(ours, target, completions, count, receiver_pid=over.receiver_pid)
 
 
