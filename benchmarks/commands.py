@@ -23,6 +23,7 @@ from benchmarks.measures import (
     search,
     sizes,
     soak,
+    ticks,
     transports,
     workflows,
 )
@@ -58,6 +59,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--filters", type=int, default=2, help="maximum number of combined filters of a read")
         command.add_argument("--finished", type=int, default=5_000_000, help="finished executions in the history")
         command.add_argument("--future", type=int, default=1_000_000, help="delayed executions in the history")
+        command.add_argument("--due", type=int, default=100_000, help="due jobs whose ticks schedulers materialise")
         command.add_argument("--only", help="contenders to measure, such as ours,pgqueuer; ours is always included")
         command.add_argument(
             "--against",
@@ -169,6 +171,11 @@ def _soak(run: Run, options: Options) -> None:
         soak.measure(run, system, options.minutes, options.executions)
 
 
+def _ticks(run: Run, options: Options) -> None:
+    with _running(options) as system:
+        ticks.measure(run, system.ours, system.arrivals.url, options.due, options.rounds)
+
+
 def _sizes(run: Run, options: Options) -> None:
     with _running(options) as system:
         sizes.measure(run, system, options.seconds)
@@ -245,6 +252,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "actors": (_actors, "drain and latency of Dramatiq messages, beside dramatiq-pg, dramatiq-postgres and Redis"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "sizes": (_sizes, "cores and memory of each process at 10, 100 and 1,000 jobs a second"),
+    "ticks": (_ticks, "ticks of due jobs a second with one, two and four schedulers"),
     "soak": (_soak, "minutes of steady load, to find growth"),
     "publish": (_publish, "all, sizes, flow and soak, and the tables of the documents from them"),
     "together": (_together, "several commands over one system, to check that they work"),

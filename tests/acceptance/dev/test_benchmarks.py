@@ -19,7 +19,7 @@ from app.console.pages import PAGES
 from benchmarks import environment
 from benchmarks.contenders import peer
 from benchmarks.contenders.actor_contenders import PEERS
-from benchmarks.measures import create, drain, flight, latency, prune, sizes, transports, workflows
+from benchmarks.measures import create, drain, flight, latency, prune, sizes, ticks, transports, workflows
 from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
 from tests.cases import Breaches, choice_of
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 SMALL = ("--rounds", "1", "--executions", "100", "--samples", "5", "--seconds", "0.2", "--steps", "1000")
 
 SIZES = ("--in-flight", "50", "--held", "1", "--minutes", "0.02", "--size", "smallest")
-HISTORY = ("--finished", "1000", "--future", "100", "--filters", "1")
+HISTORY = ("--finished", "1000", "--future", "100", "--filters", "1", "--due", "50")
 
 
 def run(*words: str, **env: str) -> str:
@@ -161,6 +161,12 @@ def check_workflows(report: Report) -> None:
     assert set(values(report.output, workflows.KILLED_END)) == {"1"}
 
 
+def check_ticks(report: Report) -> None:
+    """Each number of schedulers materialises all ticks."""
+    assert report.is_complete(ticks.RATE, ticks.RATIO)
+    assert len(values(report.output, ticks.RATE)) == len(ticks.SCHEDULERS)
+
+
 def check_soak(report: Report) -> None:
     """The growth of every resource is reported."""
     names = ("worker: threads", "web: descriptors", "PostgreSQL: connections")
@@ -183,6 +189,7 @@ CHECKS: dict[tuple[str, str], Callable[[Report], None]] = {
     ("all", "flight"): check_flight,
     ("soak", ""): check_soak,
     ("sizes", ""): check_sizes,
+    ("ticks", ""): check_ticks,
     ("workflows", ""): check_workflows,
     ("history", "lists"): check_lists,
     ("history", "prune"): check_prune,
