@@ -12,6 +12,25 @@ from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema import tables
 from schema.states import FINAL, EndpointType, ExecutionStatus
 
+_PORTION = 5_000  # one statement with many more takes longer than the time limit of statements on a busy machine
+_ADD = text(
+    """
+    WITH u AS (SELECT * FROM unnest(CAST(:jobs AS TEXT[]), CAST(:execs AS TEXT[]), CAST(:shards AS BIGINT[]))
+                 AS u (job_id, execution_id, shard)),
+    j AS (INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key,
+                            input, max_attempts, max_age_ms)
+          SELECT job_id, :endpoint, 1, :type, 'IMMEDIATE', job_id, CAST(:input AS JSONB), :max,
+                 (SELECT CAST(retry_policy->>'max_age_ms' AS BIGINT) FROM endpoints WHERE name = :endpoint)
+            FROM u
+          RETURNING job_id, max_age_ms)
+    INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
+                            idempotency_key, status, max_attempts, run_at, scheduled_at, expires_at)
+    SELECT u.execution_id, u.job_id, :endpoint, 1, :type, :queue, u.shard, u.job_id, :status, :max,
+           now() + :ms * INTERVAL '1 millisecond', now() + :ms * INTERVAL '1 millisecond',
+           now() + (:ms + j.max_age_ms) * INTERVAL '1 millisecond'
+      FROM u JOIN j ON j.job_id = u.job_id
+    """
+)
 _LASTING = {"api_keys", "catalog_revision", "region_status"}
 
 
@@ -70,9 +89,6 @@ def add_executions(
     """Create one-shot jobs with one execution each, due `due_in` from now; return execution ids in their order."""
     executions = sorted(ids.execution_id() for _ in range(count))
     params = {
-        "jobs": [ids.job_id() for _ in range(count)],
-        "execs": executions,
-        "shards": [ids.shard_of(e, shards) for e in executions],
         "endpoint": endpoint,
         "type": type_.value,
         "queue": type_.queue,
@@ -81,27 +97,10 @@ def add_executions(
         "max": max_attempts,
         "input": json.dumps(input_ if input_ is not None else {}),
     }
-    database.fetch(
-        text(
-            """
-            WITH u AS (SELECT * FROM unnest(CAST(:jobs AS TEXT[]), CAST(:execs AS TEXT[]), CAST(:shards AS BIGINT[]))
-                         AS u (job_id, execution_id, shard)),
-            j AS (INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key,
-                                    input, max_attempts, max_age_ms)
-                  SELECT job_id, :endpoint, 1, :type, 'IMMEDIATE', job_id, CAST(:input AS JSONB), :max,
-                         (SELECT CAST(retry_policy->>'max_age_ms' AS BIGINT) FROM endpoints WHERE name = :endpoint)
-                    FROM u
-                  RETURNING job_id, max_age_ms)
-            INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
-                                    idempotency_key, status, max_attempts, run_at, scheduled_at, expires_at)
-            SELECT u.execution_id, u.job_id, :endpoint, 1, :type, :queue, u.shard, u.job_id, :status, :max,
-                   now() + :ms * INTERVAL '1 millisecond', now() + :ms * INTERVAL '1 millisecond',
-                   now() + (:ms + j.max_age_ms) * INTERVAL '1 millisecond'
-              FROM u JOIN j ON j.job_id = u.job_id
-            """
-        ),
-        params,
-    )
+    for begun in range(0, count, _PORTION):
+        some = executions[begun : begun + _PORTION]
+        jobs, shard = [ids.job_id() for _ in some], [ids.shard_of(each, shards) for each in some]
+        database.fetch(_ADD, params | {"jobs": jobs, "execs": some, "shards": shard})
     return executions
 
 

@@ -41,7 +41,7 @@ STARTS = {
     "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 620),
 }
 # The standard library of later Pythons imports more for itself, such as annotationlib in 3.14. The bounds are of 3.11.
-OF_LATER_PYTHONS = 15 if sys.version_info >= (3, 12) else 0
+OF_LATER_PYTHONS = 20 if sys.version_info >= (3, 12) else 0
 REPORT = "import gc, json, sys; print(json.dumps([[*sys.modules], gc.get_stats()[2]['collections']]))"
 
 
