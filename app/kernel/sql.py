@@ -4,6 +4,7 @@ In tests, PostgreSQL prepares each statement, and a lint refuses spellings that 
 """
 
 import re
+from collections.abc import Mapping
 from typing import TypeVar
 
 from sqlalchemy import Executable, TextClause
@@ -33,6 +34,8 @@ T = TypeVar("T", bound=NamedStatement)
 REGISTRY: dict[str, TextClause] = {}
 IN_REGIONS: dict[Executable, TextClause] = {}
 """The second form of statements that choose work: it chooses rows of `:regions` only."""
+OF_SEVERAL: dict[Executable, tuple[NamedStatement, Mapping[str, str]]] = {}
+"""The form of statements that `read_together` registered, and the types of its arrays by parameter."""
 
 _PLACE = re.compile(r"@regions\((\w*)\)")
 
@@ -55,6 +58,25 @@ def statement(name: str, sql: str, /, **parts: object) -> NamedStatement:
 def hot_statement(name: str, sql: str, /, **parts: object) -> HotStatement:
     """Register a hot statement and return it; arguments as for `statement`."""
     return _registered(HotStatement, name, sql.format(**parts) if parts else sql)
+
+
+def read_together(single: NamedStatement, **types: str) -> None:
+    """Register a second form of a statement that reads: for several values of some of its parameters.
+
+    The second form takes an array for each parameter in `types`, and the array `:nth`, whose numbers are in its rows.
+    Other parameters are the same for all, as LIMIT needs. `app.kernel.db.gathered_reads` runs it.
+
+    Args:
+        single: Statement without a CTE; the name `several` is free in it.
+        **types: Types of SQL by parameter.
+    """
+    of_each = re.sub(rf"(?<![:\w]):({'|'.join(types)})\b", r"several.\1", single.text)
+    arrays = ", ".join(f"CAST(:{name} AS {kind}[])" for name, kind in ({"nth": "BIGINT"} | types).items())
+    text = f"""
+    SELECT several.nth, found.* FROM unnest({arrays}) AS several (nth, {", ".join(types)})
+     CROSS JOIN LATERAL ({of_each}) AS found
+    """  # noqa: S608 - constants of this package
+    OF_SEVERAL[single] = _named(NamedStatement, f"{single.name}_of_several", text), types
 
 
 def of_regions(table: str = "") -> str:

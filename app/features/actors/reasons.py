@@ -5,7 +5,7 @@ from typing import Any
 from app.features.actors.store import IS_CONNECTED, offers, refusal
 from app.kernel.db.reads import Reads
 from app.kernel.processes.worker_commands import IS_DRAINING
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from app.queue.reading.waiting_reasons import Explanation, Facts, QueuePosition, WaitingReason
 from schema.states import EndpointType
 
@@ -26,10 +26,13 @@ OFFERED = statement(
     offered=offers("n.name"),
     refusal=refusal("n.name"),
 )
+read_together(OFFERED, endpoint="TEXT", queue="TEXT")
 
 
 class ActorReason(WaitingReason):
     """No connected process has the actor of the endpoint."""
+
+    statements = (OFFERED,)
 
     def explain(
         self,

@@ -99,6 +99,8 @@ def close(target: str) -> dict[str, Any]:
 class BreakerReason(WaitingReason):
     """The target of the endpoint gets no deliveries except probes."""
 
+    statements = (store.OF_ENDPOINT,)
+
     def explain(
         self,
         reads: Reads,

@@ -17,7 +17,7 @@ from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.reads import Reads
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from schema.states import BreakerState
 
 MAX_TRIES = 5
@@ -147,6 +147,7 @@ OF_ENDPOINT = statement(
     endpoints=ENDPOINTS,
     holds=HOLDS,
 )
+read_together(OF_ENDPOINT, endpoint="TEXT")
 COUNT_BY_STATE = statement(
     "breakers.count_by_state",
     "SELECT b.state, count(*) AS n FROM breakers AS b WHERE {counts} GROUP BY b.state",

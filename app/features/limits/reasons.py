@@ -3,9 +3,9 @@
 from typing import Any
 
 from app.features.limits.rules import limiters_of
-from app.features.limits.store import LimiterReading, read_limiter
+from app.features.limits.store import READING, LimiterReading, read_limiter
 from app.kernel.db.reads import Reads
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from app.queue.claiming.arms import CLAIMABLE
 from app.queue.claiming.endpoint_rules import readable_limits
 from app.queue.reading.waiting_reasons import MAX_AHEAD, Explanation, Facts, QueuePosition, WaitingReason, at
@@ -48,10 +48,15 @@ SHARED_BY_KEY = statement(
     queued=_of_others("QUEUED", _OF_KEY),
     retrying=_of_others("RETRYING", _OF_KEY),
 )
+_TYPES = {"shard": "BIGINT", "endpoint": "TEXT", "limit_key": "TEXT"}
+read_together(SHARED, queue="TEXT", **_TYPES)
+read_together(SHARED_BY_KEY, **_TYPES)
 
 
 class LimitReason(WaitingReason):
     """The limiter of the endpoint or key has no capacity or no tokens left."""
+
+    statements = (READING, SHARED_BY_KEY, SHARED)
 
     def explain(self, reads: Reads, facts: Facts, line: QueuePosition, details: dict[str, Any]) -> Explanation | None:
         """Explain by the first limit that is reached; the limit of the key comes before the limit of the endpoint."""

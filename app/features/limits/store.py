@@ -12,7 +12,7 @@ from app.features.limits.rules import COUNTED, Limiter, LimiterState, most_until
 from app.kernel.db import Database
 from app.kernel.db.deletion import MAX_NAMED, has_locked_child, unlocked_children
 from app.kernel.db.reads import Reads
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from app.queue.claiming.arms import CLAIMABLE
 
 MAX_COUNTED = 1000  # executions
@@ -70,6 +70,7 @@ READING = statement(
     """,
     counted=COUNTED,
 )
+read_together(READING, gate="TEXT", endpoint="TEXT", limit_key="TEXT", bucket_ns="BIGINT")
 AT_ONCE = 16  # endpoints in a statement
 # Ordered by an index, so that reading ends with counting: of an endpoint in all queues, of a key in one shard of the
 # current queue. QUEUED and RETRYING are adjacent; the range over both keeps the planner from choosing an index of one
@@ -144,12 +145,17 @@ def read_limiter(reads: Reads, limiter: Limiter) -> LimiterReading:
         "endpoint": limiter.endpoint,
         "limit_key": limiter.limit_key,
         "bucket_ns": limiter.rate.bucket_ns if limiter.rate is not None else 0,
-        "most": max(limiter.max_in_flight or 0, MAX_COUNTED) + 1,
+        "most": _most_counted(limiter.max_in_flight or 0) + 1,
     }
     (row,) = reads.fetch(READING, params)
     oldest, tat = (0 if value is None else value - row.now_ns for value in (row.oldest, row.tat_ns))
     state = LimiterState(row.tat_ns is None, True, row.in_flight, row.started, oldest, tat)
     return LimiterReading(limiter, state, row.now)
+
+
+def _most_counted(max_in_flight: int) -> int:
+    """Return a power of ten: limiters with the same are read together."""
+    return max(MAX_COUNTED, int("1" + "0" * len(str(max_in_flight))))
 
 
 def waiting_of_endpoints(database: Database, endpoints: Sequence[str]) -> dict[str, int]:

@@ -29,15 +29,19 @@ class RememberedReads:
     """Reads of one request: an equal read returns the rows of the first. Not for several threads."""
 
     def __init__(self, reads: Reads) -> None:
-        self._reads = reads
+        self.reads = reads
         self._known: dict[tuple[Executable, str], Sequence[Any]] = {}
 
     def fetch(self, statement: Executable, params: Mapping[str, object] | None = None) -> Sequence[Any]:
         """Return the remembered rows, or run the statement."""
         key = _key(statement, params)
         if key not in self._known:
-            self._known[key] = self._reads.fetch(statement, params)
+            self._known[key] = self.reads.fetch(statement, params)
         return self._known[key]
+
+    def has(self, statement: Executable, params: Mapping[str, object]) -> bool:
+        """Return whether the rows of a read are remembered."""
+        return _key(statement, params) in self._known
 
     def learn(self, statement: Executable, params: Mapping[str, object], rows: Sequence[Any]) -> None:
         """Remember rows that another statement has read for several such reads."""

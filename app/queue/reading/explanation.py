@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from app.kernel.db.reads import Reads
 from app.kernel.errors import ExecutionNotFoundError
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.handover import has_workflow
 from app.queue.executions.node_key import NodeKey
@@ -22,8 +22,9 @@ LAST_EVENT = statement(
      ORDER BY occurred_at DESC, event_id DESC LIMIT 1
     """,
 )
+read_together(LAST_EVENT, execution_id="TEXT")
 _REQUESTS = [ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED]
-ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
+_ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
 CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
 
 
@@ -154,7 +155,7 @@ def _failed(reads: Reads, facts: Facts) -> Explanation:
     text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), and {why}."
     reason = "ATTEMPTS_USED_UP" if used_up else "FAILED_FOR_GOOD"
     # It may have failed while waiting. Events before a manual retry are ignored.
-    ended_by = _event(reads, facts, ENDING).reason
+    ended_by = _event(reads, facts, _ENDING).reason
     if ended_by is ChangeReason.EXPIRED:
         reason, text = "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows"
         text += "; nothing was sent." if facts.attempt_count == 0 else f" after attempt {facts.attempt_count}."
@@ -163,14 +164,10 @@ def _failed(reads: Reads, facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.FAILED, reason, text, facts.completed_at, None, details)
 
 
-def params_of_event(facts: Facts, reasons: Sequence[ChangeReason]) -> dict[str, Any]:
-    """Return the parameters of LAST_EVENT."""
-    return {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
-
-
 def _event(reads: Reads, facts: Facts, reasons: Sequence[ChangeReason] = CANCELLING) -> _Event:
     """Return the latest event with one of the reasons."""
-    rows = reads.fetch(LAST_EVENT, params_of_event(facts, reasons))
+    params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
+    rows = reads.fetch(LAST_EVENT, params)
     return _Event(rows[0].actor, ChangeReason(rows[0].reason)) if rows else _Event()
 
 

@@ -1,30 +1,25 @@
-"""Explanations of a page of executions: one read for each partition, not one for each execution.
-
-The reads of a single explanation are made for all executions at once, and remembered. Further reads, such as the state
-of a limit, are remembered for the executions of the same partition.
-"""
+"""Explanations of a page of executions by few statements: each reads rows of all executions that need them."""
 
 import time
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
+from app.kernel.db.gathered_reads import gather, read_several
 from app.kernel.db.reads import Reads, RememberedReads
 from app.kernel.function_types import Clock
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from app.kernel.unreadable import readable
 from app.queue.claiming.arms import CLAIMABLE
-from app.queue.ending.execution_events import ChangeReason
-from app.queue.reading.explanation import CANCELLING, ENDING, LAST_EVENT, explained, params_of_event
+from app.queue.reading.explanation import LAST_EVENT, explained
 from app.queue.reading.waiting_reasons import (
     AHEAD,
-    DUE_ABOVE,
     FACTS_OF_SEVERAL,
     MAX_ABOVE,
     MAX_AHEAD,
+    OF_PARTITION,
     PARTITION,
-    WORKERS,
     Explanation,
     Facts,
     WaitingReason,
@@ -36,29 +31,21 @@ from schema.states import CANCELLABLE, ExecutionStatus
 MAX_EXPLAINED = 50
 SECONDS = 1.0  # the executions that are left after this time are not explained
 
-LAST_EVENTS = statement(
-    "executions.explain_events",
-    """
-    SELECT DISTINCT ON (execution_id) execution_id, actor, reason FROM execution_events
-     WHERE execution_id = ANY (CAST(:executions AS TEXT[])) AND reason = ANY (CAST(:reasons AS TEXT[]))
-     ORDER BY execution_id, occurred_at DESC, event_id DESC
-    """,
-)
-SERVING = statement("executions.explain_serving", "SELECT {workers} AS workers", workers=WORKERS)
-ABOVE = statement(
-    "executions.explain_above",
-    "SELECT above.due AS above, above.found AS found_above FROM {due_above}",
-    due_above=DUE_ABOVE,
-)
 LINE = statement(
     "executions.explain_line",
     """
-    SELECT o.execution_id FROM executions AS o WHERE {partition} AND o.priority = :priority AND {claimable}
-     ORDER BY o.run_at, o.execution_id LIMIT :most
+    SELECT earlier.execution_id, earlier.ahead, {of_partition} LEFT JOIN (
+             SELECT line.execution_id, line.ahead FROM (
+               SELECT o.execution_id, row_number() OVER (ORDER BY o.run_at, o.execution_id) - 1 AS ahead
+                 FROM executions AS o WHERE {partition} AND o.priority = :priority AND {claimable}
+                ORDER BY o.run_at, o.execution_id LIMIT :most) AS line
+              WHERE line.execution_id = ANY (CAST(:executions AS TEXT[]))) AS earlier ON true
     """,
+    of_partition=OF_PARTITION,
     partition=PARTITION,
     claimable=CLAIMABLE,
 )
+read_together(LINE, queue="TEXT", shard="BIGINT", endpoint="TEXT", limit_key="TEXT", priority="BIGINT")
 
 
 class _Ahead(NamedTuple):
@@ -84,44 +71,16 @@ def explain_several(
     rows = reads.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
     readable_facts = readable(Facts.from_row, rows, "execution {.execution_id}".format)
     facts = {each.execution_id: each for each in readable_facts}
+    if clock() >= until:
+        return {}
     known = RememberedReads(reads)
-    _learn_events(known, reads, facts.values())
-    lines = _lines_of(facts.values())
-    found = dict[str, Explanation]()
-    for each in filter(None, map(facts.get, executions)):
-        if clock() >= until:
-            break
-        if _is_due(each) and (line := lines.pop(_partition_of(each), None)):
-            _learn_line(known, reads, line)
-        found[each.execution_id] = explained(known, each, reclaim_every, reasons)
-    return found
-
-
-def _learn_events(known: RememberedReads, reads: Reads, facts: Collection[Facts]) -> None:
-    failed = [each for each in facts if each.status is ExecutionStatus.FAILED]
-    asked = [each for each in facts if each.status is ExecutionStatus.CANCELLED or each.cancel_requested_at is not None]
-    for several, reasons in ((failed, ENDING), (asked, CANCELLING)):
-        _learn_events_of(known, reads, several, reasons)
-
-
-def _learn_events_of(
-    known: RememberedReads, reads: Reads, facts: Collection[Facts], reasons: Sequence[ChangeReason]
-) -> None:
-    if not facts:
-        return
-    params = {"executions": [each.execution_id for each in facts], "reasons": [reason.value for reason in reasons]}
-    latest = {row.execution_id: [row] for row in reads.fetch(LAST_EVENTS, params)}
-    for each in facts:
-        known.learn(LAST_EVENT, params_of_event(each, reasons), latest.get(each.execution_id, []))
-
-
-def _lines_of(facts: Collection[Facts]) -> dict[tuple[object, ...], list[Facts]]:
-    """Return the due executions by their partitions."""
-    lines = defaultdict[tuple[object, ...], list[Facts]](list)
-    for each in facts:
-        if _is_due(each):
-            lines[_partition_of(each)].append(each)
-    return lines
+    _learn_places(known, reads, [each for each in facts.values() if _is_due(each)])
+    tasks = {
+        each.execution_id: partial(explained, facts=each, reclaim_every=reclaim_every, reasons=reasons)
+        for each in filter(None, map(facts.get, executions))
+    }
+    order = [LAST_EVENT, *(statement for reason in reasons for statement in reason.statements)]
+    return gather(known, tasks, order=order, may_go_on=lambda: clock() < until)
 
 
 def _is_due(facts: Facts) -> bool:
@@ -129,17 +88,17 @@ def _is_due(facts: Facts) -> bool:
     return is_queued and facts.run_at <= facts.now
 
 
-def _partition_of(facts: Facts) -> tuple[object, ...]:
+def _learn_places(known: RememberedReads, reads: Reads, due: Sequence[Facts]) -> None:
+    """Read each partition once for all of its executions."""
+    shared = {"executions": [each.execution_id for each in due], "most": MAX_AHEAD + 1, "most_above": MAX_ABOVE}
+    partitions = {_key(each): partition_of(each) | shared for each in due}
+    lines = dict(zip(partitions, read_several(reads, LINE, [*partitions.values()]), strict=True))
+    for each in due:
+        line = lines[_key(each)]
+        ahead = next((row.ahead for row in line if row.execution_id == each.execution_id), MAX_AHEAD + 1)
+        of_all = _Ahead(line[0].workers, ahead, line[0].above, line[0].found_above)
+        known.learn(AHEAD, params_of_ahead(each), [of_all])
+
+
+def _key(facts: Facts) -> tuple[object, ...]:
     return tuple(partition_of(facts).values())
-
-
-def _learn_line(known: RememberedReads, reads: Reads, line: Sequence[Facts]) -> None:
-    """Read a partition once for its executions, shortly before the first of them is explained."""
-    partition = partition_of(line[0])
-    (serving,) = known.fetch(SERVING, {"queue": line[0].queue})
-    (above,) = reads.fetch(ABOVE, partition | {"most_above": MAX_ABOVE})
-    earlier = reads.fetch(LINE, partition | {"most": MAX_AHEAD + 1})
-    places = {row.execution_id: place for place, row in enumerate(earlier)}
-    for each in line:
-        place = places.get(each.execution_id, MAX_AHEAD + 1)
-        known.learn(AHEAD, params_of_ahead(each), [_Ahead(serving.workers, place, above.above, above.found_above)])

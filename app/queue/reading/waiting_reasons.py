@@ -3,10 +3,12 @@
 All reads are bounded: executions ahead are counted up to MAX_AHEAD, by ranges of the index of partitions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
+
+from sqlalchemy import Executable
 
 from app.kernel.db.reads import Reads
 from app.kernel.db.rows import RowValue
@@ -49,7 +51,7 @@ DUE_ABOVE = f"""(SELECT count(CASE WHEN o.run_at <= now() THEN 1 END) AS due, co
               SELECT o.run_at FROM executions AS o
                WHERE {PARTITION} AND o.priority > :priority AND {CLAIMABLE}
                ORDER BY o.priority, o.run_at, o.execution_id LIMIT :most_above) AS o) AS above"""  # noqa: S608 - as above
-_OF_PARTITION = f"{WORKERS} AS workers, above.due AS above, above.found AS found_above FROM {DUE_ABOVE}"
+OF_PARTITION = f"{WORKERS} AS workers, above.due AS above, above.found AS found_above FROM {DUE_ABOVE}"
 AHEAD = statement(
     "executions.explain_queue",
     """
@@ -59,7 +61,7 @@ AHEAD = statement(
                  AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
                ORDER BY o.run_at, o.execution_id LIMIT :most) AS o) AS earlier
     """,
-    of_partition=_OF_PARTITION,
+    of_partition=OF_PARTITION,
     partition=PARTITION,
     claimable=CLAIMABLE,
 )
@@ -147,6 +149,9 @@ class QueuePosition:
 
 class WaitingReason:
     """Port of features: a reason why a due execution waits although workers serve its queue."""
+
+    statements: ClassVar[Sequence[Executable]] = ()
+    """Statements that `explain` runs, in order; for a list of executions, `read_together` makes one of each."""
 
     def explain(self, reads: Reads, facts: Facts, line: QueuePosition, details: dict[str, Any]) -> Explanation | None:
         """Return an explanation if the reason applies to the execution; adds facts to `details`."""

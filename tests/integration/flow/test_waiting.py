@@ -13,6 +13,7 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.processes import worker_lease
+from app.kernel.sql import OF_SEVERAL
 from app.queue.reading import several_explanations, waiting_reasons
 from tests import rows
 from tests.integration.client import Api
@@ -240,10 +241,14 @@ def test_executions_ahead_are_counted_by_ranges_of_an_index(database: Database) 
 
     position = {"run_at": EPOCH, "execution_id": "x"}
     assert "Seq Scan on executions" not in plan(limits_reasons.SHARED) + plan(limits_reasons.SHARED_BY_KEY)
-    plans = [(plan(waiting_reasons.AHEAD, **position), 2)]
-    plans += [(plan(each), 1) for each in (several_explanations.ABOVE, several_explanations.LINE)]
-    for found, ranges in plans:
-        assert found.count("idx_executions_lanes") == ranges
+    line, types = OF_SEVERAL[several_explanations.LINE]
+    several = {name: [partition[name]] * 2 for name in types} | {"nth": [0, 1], "executions": ["x"]}
+    for found in (
+        plan(waiting_reasons.AHEAD, **position),
+        plan(several_explanations.LINE, executions=["x"]),
+        plan(line, **several),
+    ):
+        assert found.count("idx_executions_lanes") == 2
         assert "Sort" not in found
         assert "Seq Scan on executions" not in found
     assert "Seq Scan on executions" not in plan(limits_store.WAITING_OF_KEY, shards=[0])

@@ -1,0 +1,86 @@
+"""Gathered reads: several tasks that read the same tables run one statement together, not one each."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Executable
+
+from app.kernel.db.reads import Reads, RememberedReads
+from app.kernel.sql import OF_SEVERAL
+
+K = TypeVar("K")
+V = TypeVar("V")
+Params = Mapping[str, object]
+
+
+class _UnreadError(Exception):
+    """A task needs rows that are not remembered."""
+
+
+class _Noted:
+    """Reads that return remembered rows, and note the others by their statement."""
+
+    def __init__(self, known: RememberedReads) -> None:
+        self._known = known
+        self.wanted = defaultdict[Executable, list[Params]](list)
+
+    def fetch(self, statement: Executable, params: Params | None = None) -> Sequence[Any]:
+        given = params or {}
+        if not self._known.has(statement, given):
+            if given not in self.wanted[statement]:
+                self.wanted[statement].append(given)
+            raise _UnreadError
+        return self._known.fetch(statement, given)
+
+
+def gather(
+    known: RememberedReads,
+    tasks: Mapping[K, Callable[[Reads], V]],
+    *,
+    order: Sequence[Executable],
+    may_go_on: Callable[[], bool],
+) -> dict[K, V]:
+    """Run tasks that only read and compute; tasks that are left when they may not go on have no result.
+
+    A task starts again after each of its reads, with the rows of those before. The statement that comes first in
+    `order` is read first, so that the tasks behind it want the next one together.
+    """
+    found, left = dict[K, V](), dict(tasks)
+    while left and may_go_on():
+        noted = _Noted(known)
+        for key, task in left.items():
+            try:
+                found[key] = task(noted)
+            except _UnreadError:
+                continue
+        left = {key: task for key, task in left.items() if key not in found}
+        if noted.wanted:
+            places = {statement: place for place, statement in enumerate(order)}
+            statement = min(noted.wanted, key=lambda each: places.get(each, len(places)))
+            _learn(known, statement, noted.wanted[statement])
+    return {key: found[key] for key in tasks if key in found}
+
+
+def _learn(known: RememberedReads, statement: Executable, wanted: Sequence[Params]) -> None:
+    for params, rows in zip(wanted, read_several(known.reads, statement, wanted), strict=True):
+        known.learn(statement, params, rows)
+
+
+def read_several(reads: Reads, statement: Executable, wanted: Sequence[Params]) -> Sequence[Sequence[Any]]:
+    """Return the rows of a statement for each of several parameters, by one statement if it has a form for several.
+
+    Parameters that differ in more than the arrays of the form, such as a LIMIT, are read apart.
+    """
+    if len(wanted) == 1 or statement not in OF_SEVERAL:
+        return [reads.fetch(statement, params) for params in wanted]
+    of_several, types = OF_SEVERAL[statement]
+    found: list[list[Any]] = [[] for _ in wanted]
+    alike = defaultdict[str, list[int]](list)
+    for nth, params in enumerate(wanted):
+        alike[repr(sorted(item for item in params.items() if item[0] not in types))].append(nth)
+    for places in alike.values():
+        arrays = {name: [wanted[nth][name] for nth in places] for name in types}
+        for row in reads.fetch(of_several, {**wanted[places[0]], **arrays, "nth": places}):
+            found[row.nth].append(row)
+    return found
