@@ -66,6 +66,14 @@ def test_filter_is_in_the_address_and_back_undoes_it(tab: Tab, story: Story) -> 
     expect(tab.page.locator("tbody")).to_contain_text("charge-card")
 
 
+def test_ids_and_endpoints_of_a_list_stay_on_one_line(tab: Tab, story: Story) -> None:
+    tab.page.set_viewport_size({"width": 900, "height": 800})
+    tab.open("/console/executions")
+    heights = tab.page.locator("tbody a.short").evaluate_all("all => all.map(each => each.offsetHeight)")
+    assert len(heights) > 10
+    assert max(heights) < 30
+
+
 def test_id_of_an_execution_is_copied(tab: Tab, story: Story) -> None:
     tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     tab.open(f"/console/executions/{story.failed}")
