@@ -67,6 +67,15 @@ def test_span_of_a_chart_is_listed_by_dragging_or_without_a_mouse(tab: Tab, data
 
 
 @pytest.mark.usefixtures("deliveries")
+def test_overview_draws_its_charts(tab: Tab) -> None:
+    tab.open("/console?window=1h")
+    for name in ("deliveries", "lateness"):
+        expect(tab.page.locator(f"#plot-{name} canvas")).to_be_visible()
+    tab.page.get_by_role("link", name="All charts").click()
+    expect(tab.page.get_by_role("heading", name="Charts", exact=True)).to_be_visible()
+
+
+@pytest.mark.usefixtures("deliveries")
 def test_change_is_named_where_the_pointer_is_over_its_mark(tab: Tab, database: Database) -> None:
     at = rows.database_now(database) - timedelta(minutes=2)
     opened = text(

@@ -1,20 +1,27 @@
-"""The overview: conditions that need a person, figures over time, endpoints by trouble, first steps."""
+"""The overview: conditions that need a person, figures and charts over time, endpoints by trouble, first steps."""
 
 from flask import request
 
 from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
+from app.console.http.page_rendering import to
+from app.console.http.request_values import once_a_request
 from app.console.pages.breaker_reach import reach_of_breakers
+from app.console.pages.chart_changes import changes_in
+from app.console.pages.deliveries_page import address_of_deliveries
 from app.console.pages.periods import PERIODS, chosen_period
 from app.console.views import overview_figures
 from app.console.views.attention import attention as conditions
+from app.console.views.chart import charts_of
+from app.console.views.chart_marks import marks_of
 from app.console.views.first_steps import FirstStep, first_steps
 from app.console.views.sparkline import sparkline
 from app.features.breakers import store as breakers
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.control.trouble import EndpointOrder, ordered
-from app.features.rollups.delivery_history import chosen_step, read_last
+from app.features.rollups.delivery_history import DeliveryHistory, chosen_step, read_last
+from app.features.rollups.text_chart import STEPS_OF_CHARTS
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.web.services import services
@@ -22,7 +29,8 @@ from schema.states import BreakerState
 
 MAX_ENDPOINTS = 20
 MAX_BREAKERS = 20
-POINTS = 100  # of a chart
+POINTS = 72  # of a chart
+CHARTS = ("deliveries", "lateness")
 
 page = ConsolePage("overview", "", "Overview", reads="GET /stats/figures", nav="Overview", shortcut="o")
 
@@ -44,10 +52,20 @@ def attention() -> Values:
 @page.region("figures", live="rollups")
 def figures() -> Values:
     """Read the figures of the window, and their course."""
-    length = PERIODS[_window()]
-    history = read_last(services().database, length, chosen_step(length, length, points=POINTS))
-    shown = overview_figures.figures(history, shared_figures().service().statistics)
-    return {"figures": shown, "window": _window()}
+    return {"figures": overview_figures.figures(_history(), shared_figures().service().statistics)}
+
+
+@page.region("charts", reads="GET /stats/history", live="rollups")
+def charts() -> Values:
+    """Draw deliveries and lateness of the window, with marks of changes."""
+    history = _history()
+    found = charts_of(history, marks_of(changes_in(history.range).lines, history.range))
+    return {
+        "charts": [chart for chart in found if chart.name in CHARTS and not chart.is_empty],
+        "list_of": address_of_deliveries,
+        "lists": to("deliveries"),
+        "window": _window(),
+    }
 
 
 @page.region("endpoints", live="rollups breakers flow letters")
@@ -76,6 +94,12 @@ def _first_steps() -> list[FirstStep]:
         has_job=has_job,
     )
     return [] if has_job else steps
+
+
+def _history() -> DeliveryHistory:
+    length = PERIODS[_window()]
+    step = chosen_step(length, length, points=POINTS, ladder=STEPS_OF_CHARTS)
+    return once_a_request("history", read_last, services().database, length, step)
 
 
 def _window() -> str:

@@ -35,7 +35,7 @@ def main() -> None:
             tomorrow = datetime.now(ZoneInfo(ZONE)).date() + timedelta(days=1)  # today lacks the hours before the story
             (execution,) = api.items(f"/jobs/{story.flaky_job}/executions")
             with camera(found["url"], found["key"], FOLDER) as taken:
-                taken.take("overview", "/console?window=6h", height=800)
+                taken.take("overview", "/console?window=6h", height=1000)
                 taken.take("execution", f"/console/executions/{execution['execution_id']}", height=760)
                 taken.take("dead-letters", "/console/dead-letters", height=640)
                 taken.take("schedules", f"/console/schedules?date={tomorrow}&zone={ZONE}", height=760)

@@ -53,7 +53,9 @@ def test_first_visit_shows_steps_that_tick_themselves(reader: Visitor, database:
 
 def test_service_without_trouble_says_so(reader: Visitor, database: Database) -> None:
     start_worker(database)
-    assert "Nothing: all queues are served" in reader.get("/console")
+    page = reader.get("/console")
+    assert "Nothing: all queues are served" in page
+    assert "Nothing was counted in this time" in page
 
 
 def test_each_condition_is_named_urgent_ones_first(reader: Visitor, database: Database) -> None:
@@ -89,7 +91,7 @@ def test_figures_and_endpoints_of_the_window_are_shown(reader: Visitor, database
     list(advance(database, 200))
     page = reader.get("/console?window=1h")
     assert page.index("failing&lt;b&gt;") < page.index('id="endpoint-calm"')
-    for words in ("10.0 %", "1 of 10", "10 in all", "≤ 5 ms"):
+    for words in ("10.0 %", "1 of 10", "10 in all", "≤ 5 ms", 'id="plot-deliveries"', 'id="plot-lateness"'):
         assert words in page, words
     assert 'aria-current="true">1h' in page
 
