@@ -14,11 +14,12 @@ from app.console.views.schedule_words import overdue_by, rule_of, words_of
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.active_schedules import ActiveSchedule, active_schedules
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
+from app.queue.jobs.latest_runs import latest_runs
 from app.queue.jobs.open_executions import OpenExecutions, open_executions
 from app.queue.jobs.schedule_day import DaySchedule, ScheduleDay, day_of
 from app.schedule.zones import names
 from app.web.services import services
-from schema.states import JobStatus
+from schema.states import ExecutionStatus, JobStatus
 
 ROWS, PAUSED, BUSIEST = 100, 50, 3
 SORTS = ("next run", "name", "starts")
@@ -27,7 +28,10 @@ page = ConsolePage("schedules", "/schedules", "Schedules", reads="GET /schedules
 
 
 class Row(NamedTuple):
-    """A schedule as it is listed; `late` is None unless it is overdue, `reach` is that of a pause."""
+    """A schedule as it is listed; `late` is None unless it is overdue, `reach` is that of a pause.
+
+    `runs` are the results of its last runs, oldest first.
+    """
 
     schedule: ActiveSchedule
     strip: Strip
@@ -36,6 +40,7 @@ class Row(NamedTuple):
     words: str
     late: timedelta | None
     reach: list[str]
+    runs: Sequence[ExecutionStatus]
 
     @property
     def name(self) -> str:
@@ -69,11 +74,15 @@ def day() -> Values:
     late = {each.schedule.job_id: overdue_by(each.schedule.next_run_at, now(), grace) for each in found.schedules}
     at = shown.minute(now())
     listed = _sorted(found.schedules, late)[:ROWS]
-    waiting = open_executions(services().database, [each.schedule.job_id for each in listed])
+    jobs = [each.schedule.job_id for each in listed]
+    waiting, runs = open_executions(services().database, jobs), latest_runs(services().database, jobs)
     return {
         "day": shown,
         "found": found,
-        "rows": [_row(each, late[each.schedule.job_id], waiting[each.schedule.job_id], at) for each in listed],
+        "rows": [
+            _row(each, late[job_id], waiting[job_id], runs.get(job_id, ()), at)
+            for each, job_id in zip(listed, jobs, strict=True)
+        ],
         "more": max(0, len(found.schedules) - ROWS),
         "overdue": sum(each is not None for each in late.values()),
         "bars": bars_of(shown, found.by_minute),
@@ -96,7 +105,9 @@ def paused() -> Values:
     return {"jobs": jobs, "is_more": found.next is not None}
 
 
-def _row(each: DaySchedule, late: timedelta | None, waiting: OpenExecutions, at: int) -> Row:
+def _row(
+    each: DaySchedule, late: timedelta | None, waiting: OpenExecutions, runs: Sequence[ExecutionStatus], at: int
+) -> Row:
     schedule = each.schedule
     return Row(
         schedule,
@@ -106,6 +117,7 @@ def _row(each: DaySchedule, late: timedelta | None, waiting: OpenExecutions, at:
         words_of(schedule.timetable),
         late,
         reach_of_job(waiting, each.starts.starts_from(max(at + 1, 0))),
+        runs,
     )
 
 

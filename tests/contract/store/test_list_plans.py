@@ -8,6 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.queue.jobs.latest_runs import LATEST
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import FACTS
 from app.queue.reading.execution_list import executions_page
@@ -67,6 +68,19 @@ def test_last_error_of_each_execution_on_a_page_is_looked_up_by_index(history: D
     history.fetch(text("ANALYZE attempts"))
     found = plan(history, executions_page(ExecutionFilter(), PageRequest()))
     assert "uq_attempts_exec_number" in found
+
+
+@pytest.mark.postgresql_only
+def test_last_runs_of_each_job_are_read_in_their_order(history: Database) -> None:
+    """A job may have run a million times: nothing may be sorted but the few last runs of each status."""
+    history.fetch(text("UPDATE executions SET job_id = (SELECT min(job_id) FROM jobs)"))
+    history.fetch(text("ANALYZE executions"))
+    lines = [line[0] for line in history.fetch(text(f"EXPLAIN {LATEST}"), {"jobs": ["job_1", "job_2"]})]
+    read = [line for line in lines if "idx_executions_ended_of_job" in line]
+    assert len(read) == 1, "\n".join(lines)
+    assert "Backward using" in read[0]
+    above = lines[lines.index(read[0]) - 1]
+    assert "Limit" in above, "\n".join(lines)
 
 
 @pytest.mark.postgresql_only

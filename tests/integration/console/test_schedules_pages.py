@@ -54,6 +54,22 @@ def test_overdue_schedules_come_first(api: Api, visitor: Visitor, database: Data
     assert "overdue" in page
 
 
+def test_results_of_the_last_runs_are_listed_latest_at_the_right(
+    api: Api, visitor: Visitor, database: Database
+) -> None:
+    register(api)
+    many, few = (created(api, cron(name=name))["job_id"] for name in ("many", "few"))
+    created(api, cron(name="none"))
+    statuses = ["FAILED", "SUCCESS", *["CANCELLED"] * 3, "SUCCESS", "FAILED", "SUCCESS"]
+    for job, status in [*((many, each) for each in statuses), (few, "FAILED"), (few, "QUEUED")]:
+        add_tick(database, job, status)
+    page = visitor.get(PATH)
+    last_seven = "success, cancelled, cancelled, cancelled, success, failed, success"
+    for words in (f"Last runs of many: {last_seven}", "Last runs of few: failed"):
+        assert f'aria-label="{words}"' in page, words
+    assert "Last runs of none" not in page
+
+
 def test_clock_change_of_the_day_is_shown(api: Api, visitor: Visitor) -> None:
     register(api)
     created(api, cron(cron="30 2 * * *", timezone=BERLIN))
