@@ -13,6 +13,7 @@ from app.console.pages.address_filter import SINCE, beginning, pinned_address, r
 from app.features.dead_letters.api import DeadLetterQuery
 from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
+from app.features.dead_letters.since_failure import since_failures
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import compact_json
@@ -38,15 +39,19 @@ def show() -> Values:
 
 @page.region("groups", live="letters", reads="GET /dead-letters/groups")
 def groups() -> Values:
-    """Group the newest letters of the filter by their faults; `newest` of the address asks for more of them."""
+    """Group the newest letters of the filter by their faults, and judge a redrive of each group by its last failure.
+
+    `newest` of the address asks for more letters.
+    """
     given, wanted, faults = letter_filter(now())
     if faults or _state() is not LetterState.OPEN:
         return {"groups": None, "is_open": _state() is LetterState.OPEN}
     newest = query().whole("newest", NEWEST, least=1, most=MAX_LOOKED_AT)
     found = groups_of(services().database, wanted, most=newest)
     shown = found.items[:GROUPS]
+    since = since_failures(services().database, [each.last for each in shown])
     return {
-        "groups": [_group(each, given) for each in shown],
+        "groups": [_group(each, given) | {"since": since[each.last.letter_id]} for each in shown],
         "found": found,
         "is_open": True,
         "given": given,

@@ -25,7 +25,7 @@ STRIDE = 5_000  # letters of a read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterGroup:
-    """Dead letters with the same fault; `message` is its form, `example` the newest whole message."""
+    """Dead letters with the same fault; `message` is its form, `example` the message of `last`, the newest letter."""
 
     group: str
     endpoint: str
@@ -38,6 +38,7 @@ class LetterGroup:
     last_failed_at: datetime
     endpoint_versions: Sequence[int]
     letters: Sequence[str]
+    last: DeadLetter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,4 +98,5 @@ def _group(status: int | None, form: str, letters: Sequence[DeadLetter]) -> Lett
         last_failed_at=newest.failed_at,
         endpoint_versions=sorted({each.endpoint_version for each in letters}),
         letters=[each.letter_id for each in letters[:EXAMPLES]],
+        last=newest,
     )

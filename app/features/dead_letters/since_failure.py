@@ -3,16 +3,20 @@
 All reads are by keys, or bounded.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from app.features.breakers import store as breakers
 from app.features.dead_letters.letter_list import get_letter
 from app.kernel.db import Database
+from app.kernel.db.gathered_reads import gather
+from app.kernel.db.reads import Reads, RememberedReads
 from app.kernel.formats import escaped, is_same_json, numbered
-from app.kernel.sql import statement
+from app.kernel.sql import read_together, statement
 from app.queue.ending.letters import DeadLetter
 
 MAX_COUNTED = 100  # later executions of the endpoint, for each of two states
@@ -35,7 +39,8 @@ SECRETS_SINCE = statement(
     "dead_letters.secrets_since",
     """
     SELECT name, updated_at FROM secrets
-     WHERE name = ANY (CAST(:names AS TEXT[])) AND updated_at > CAST(:at AS TIMESTAMPTZ) ORDER BY name
+     WHERE name IN (SELECT jsonb_array_elements_text(CAST(:names AS JSONB)))
+       AND updated_at > CAST(:at AS TIMESTAMPTZ) ORDER BY name
     """,
 )
 ENDS_SINCE = statement(
@@ -52,6 +57,9 @@ ENDS_SINCE = statement(
         for name, status in (("succeeded", "SUCCESS"), ("failed", "FAILED"))
     },
 )
+read_together(VERSIONS, endpoint="TEXT", version="BIGINT")
+read_together(SECRETS_SINCE, names="TEXT", at="TIMESTAMPTZ")
+read_together(ENDS_SINCE, endpoint="TEXT", at="TIMESTAMPTZ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,14 +126,25 @@ class SinceFailure:
 
 def since_failure(database: Database, letter_id: str) -> SinceFailure:
     """Read the changes and ends since a letter's failure; raises DeadLetterNotFoundError."""
-    letter = get_letter(database, letter_id)
-    versions = database.fetch(VERSIONS, {"endpoint": letter.endpoint, "version": letter.endpoint_version})
+    return _since(database, get_letter(database, letter_id))
+
+
+def since_failures(database: Database, letters: Sequence[DeadLetter]) -> dict[str, SinceFailure]:
+    """Read the same of several letters, by letter, with one statement of each kind."""
+    tasks = {each.letter_id: partial(_since, letter=each) for each in letters}
+    order = (VERSIONS, ENDS_SINCE, breakers.OF_ENDPOINT, SECRETS_SINCE)
+    return gather(RememberedReads(database), tasks, order=order, may_go_on=lambda: True)
+
+
+def _since(reads: Reads, letter: DeadLetter) -> SinceFailure:
+    found = reads.fetch(VERSIONS, {"endpoint": letter.endpoint, "version": letter.endpoint_version})
+    versions = sorted(found, key=lambda row: row.version)
     params = {"endpoint": letter.endpoint, "at": letter.failed_at, "most": MAX_COUNTED}
-    (ends,) = database.fetch(ENDS_SINCE, params)
-    breaker = breakers.of_endpoint(database, letter.endpoint)
+    (ends,) = reads.fetch(ENDS_SINCE, params)
+    breaker = breakers.of_endpoint(reads, letter.endpoint)
     newest = versions[-1] if versions else None
     return SinceFailure(
-        letter_id=letter_id,
+        letter_id=letter.letter_id,
         failed_at=letter.failed_at,
         endpoint=letter.endpoint,
         endpoint_version=letter.endpoint_version,
@@ -135,11 +154,11 @@ def since_failure(database: Database, letter_id: str) -> SinceFailure:
         breaker=breaker[0].state.lower() if breaker else None,
         succeeded=ends.succeeded,
         failed=ends.failed,
-        changes=list(_changes(database, letter, versions))[:MAX_CHANGES],
+        changes=list(_changes(reads, letter, versions))[:MAX_CHANGES],
     )
 
 
-def _changes(database: Database, letter: DeadLetter, versions: Any) -> Iterator[Difference]:
+def _changes(reads: Reads, letter: DeadLetter, versions: Any) -> Iterator[Difference]:
     if not versions:
         return
     then, now = versions[0], versions[-1]
@@ -152,7 +171,8 @@ def _changes(database: Database, letter: DeadLetter, versions: Any) -> Iterator[
     if then.config_updated_at is not None and then.config_updated_at > letter.failed_at:
         yield Difference(kind="config", name=then.config_ref, at=then.config_updated_at)
     names = [name for name in then.secret_refs if isinstance(name, str)] if isinstance(then.secret_refs, list) else []
-    for row in database.fetch(SECRETS_SINCE, {"names": names, "at": letter.failed_at}) if names else ():
+    params = {"names": json.dumps(names), "at": letter.failed_at}
+    for row in reads.fetch(SECRETS_SINCE, params) if names else ():
         yield Difference(kind="secret", name=row.name, at=row.updated_at)
 
 

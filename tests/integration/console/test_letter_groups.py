@@ -1,0 +1,54 @@
+"""Groups of dead letters: each says whether a redrive has prospects, by few statements for all."""
+
+import pytest
+from flask import Flask
+
+from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.console.test_page_statements import MAX_STATEMENTS
+from tests.integration.console.visitor import Visitor
+from tests.integration.registered import register
+from tests.integration.statements import Statements
+
+PATH = "/console/dead-letters"
+SPEC = {"url": "https://pay.example", "headers": {"X": "{{secret.key}}"}}
+
+
+@pytest.fixture
+def admin(app: Flask) -> Visitor:
+    return Visitor(app, Scope.ADMIN)
+
+
+def failed(database: Database, endpoint: str) -> str:
+    (execution,) = rows.add_executions(database, endpoint=endpoint)
+    return rows.add_letter(database, execution)
+
+
+def test_groups_tell_the_prospects_of_a_redrive(api: Api, database: Database, admin: Visitor) -> None:
+    letters = {name: failed(database, register(api, name, spec={"url": "https://a"})) for name in ("same", "new")}
+    failed(database, "same")
+    paused = failed(database, register(api, "paused"))
+    assert api.post("/endpoints/paused/pause").status_code == 200
+    etag = api.get("/endpoints/new").headers["ETag"]
+    body = {"type": "HTTP", "spec": SPEC | {"headers": {}}}
+    assert api.put("/endpoints/new", body, headers={"If-Match": etag}).status_code == 200
+    page = admin.get(PATH)
+    for words in ("The endpoint is paused", "The endpoint has version 2 now", "Nothing that it uses has changed"):
+        assert words in page, words
+    for letter in (letters["new"], paused):
+        assert f'/dead-letters/{letter}" title="The letter that failed last"' in page
+
+
+def test_many_groups_run_few_statements(api: Api, database: Database, admin: Visitor, statements: Statements) -> None:
+    assert api.post("/secrets", {"name": "key", "value": "hunter2"}).status_code == 201
+    names = [register(api, f"e-{number}", spec=SPEC) for number in range(20)]
+    for name in names:
+        failed(database, name)
+    etag = api.get("/secrets/key").headers["ETag"]
+    assert api.put("/secrets/key", {"value": "swordfish"}, headers={"If-Match": etag}).status_code == 200
+    assert admin.get(PATH).count("1 value that it uses changed since") == len(names)
+    statements.clear()
+    admin.get(PATH)
+    assert len(statements.texts) <= MAX_STATEMENTS, statements.texts
