@@ -52,7 +52,10 @@ def runs() -> Values:
 
 @action("POST /jobs")
 def create() -> Done | Response:
-    """Create a job, or show the form with its faults or with another item of a list."""
+    """Create a job, or show the form with its faults or with another item of a list.
+
+    A browser sends the form with `typed` while a person types, and shows the faults and the request of the answer.
+    """
     texts = job_form.texts_in(request.form)
     wanted = form().text("do")
     if wanted.startswith(_ADD):
@@ -62,6 +65,8 @@ def create() -> Done | Response:
         return page.answer({}, _values(_typed(texts)))
     typed = _typed(texts)
     loaded = _checked(typed)
+    if wanted == "typed":
+        return page.answer({}, _values(typed))
     if loaded is None or wanted == "check":
         return page.answer({}, _values(typed, is_checked=loaded is not None), 200 if loaded is not None else 422)
     try:

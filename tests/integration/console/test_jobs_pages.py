@@ -131,6 +131,16 @@ def test_faults_are_shown_at_their_fields_with_what_was_typed(api: Api, visitor:
     assert api.get("/jobs").json["items"] == []
 
 
+def test_form_is_checked_while_it_is_typed(api: Api, visitor: Visitor, orders: str) -> None:
+    assert 'id="checked"' in visitor.get("/console/jobs/new?endpoint=orders")
+    form = visitor.form("/console/jobs/new?endpoint=orders", NEW) | {"do": "typed", "input/user_id": "u_1"}
+    for typed, words in (({"priority": "900"}, "<b>priority</b>"), ({"input/amount": "2"}, "&#34;amount&#34;:2")):
+        answer = visitor.send(NEW, form | typed)
+        assert answer.status_code == 200, "htmx swaps no other"
+        assert words in answer.get_data(as_text=True).partition('id="checked"')[2]
+    assert api.get("/jobs").json["items"] == []
+
+
 def test_list_of_the_form_grows(visitor: Visitor, orders: str) -> None:
     form = visitor.form("/console/jobs/new?endpoint=orders", NEW)
     answer, again = (visitor.send(NEW, form | {"do": "add:input/lines", "input/lines/0/sku": "x"}) for _ in range(2))

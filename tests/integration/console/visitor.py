@@ -36,7 +36,7 @@ class Markup(HTMLParser):
         self._ids.add(id_ or "")
         if tag == "form":
             self.forms.append({"action": found.get("action"), "fields": {}})
-        elif tag == "input" and found.get("type") == "hidden" and self.forms:
+        elif tag == "input" and found.get("type") == "hidden" and "form" in self._open:
             self.forms[-1]["fields"][found["name"]] = found.get("value") or ""
         if tag not in _VOID:
             self._open.append(tag)
