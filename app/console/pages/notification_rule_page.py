@@ -12,6 +12,8 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, Fields, change, form, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
+from app.console.pages.periods import PERIODS
+from app.features.control.shared_figures import shared_figures
 from app.features.notifications import api as notifications_api
 from app.features.notifications import store, trial_messages_api
 from app.features.notifications.rule_preview import Preview
@@ -23,6 +25,7 @@ from app.kernel.formats import marshmallow_faults
 from app.web.services import services
 from schema.states import Severity
 
+DAY = "24h"
 MAX_BODY = 20_000  # characters
 _TEXTS = ("endpoint", "label", "queue", "min_severity")
 _NUMBERS = ("failing_after", "late_seconds", "group_seconds", "repeat_after_seconds", "max_per_hour")
@@ -45,9 +48,11 @@ new_page = ConsolePage(
 
 @rule_page.show
 def show(name: str) -> Values:
-    """Read the rule and its tag."""
+    """Read the rule, its tag, and the deliveries of its channels on the last day."""
     row = RULES.get(services().database, name)
-    return {"title": name, "name": name, "rule": notifications_api.shape(row), "etag": row.tag}
+    states = shared_figures().endpoints(PERIODS[DAY]).states
+    sent = {each.endpoint: each.deliveries.counts for each in states if each.deliveries is not None}
+    return {"title": name, "name": name, "rule": notifications_api.shape(row), "etag": row.tag, "sent": sent}
 
 
 @rule_page.region("messages")

@@ -52,3 +52,10 @@ def test_many_groups_run_few_statements(api: Api, database: Database, admin: Vis
     statements.clear()
     admin.get(PATH)
     assert len(statements.texts) <= MAX_STATEMENTS, statements.texts
+
+
+def test_preview_tells_how_long_a_redrive_takes_at_its_rate(api: Api, database: Database, admin: Visitor) -> None:
+    register(api)
+    rows.add_letters(database, 60)
+    for query, words in (("", "At 20 a second it takes about 3.0 s."), ("&rate=1", "takes about 1 min")):
+        assert words in admin.get(f"{PATH}/redrive?endpoint=target{query}"), query

@@ -2,15 +2,20 @@
 
 import html
 import re
+from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.console.pages import notification_rule_page
+from app.features.control import shared_figures
+from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
+from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api
 from tests.integration.console.visitor import Markup, Visitor
 from tests.integration.registered import register
@@ -42,6 +47,24 @@ def test_rules_are_listed_with_their_latest_message(app: Flask, rule: Api, datab
     database.fetch(text(f"{add} CAST(:told AS JSONB), now(), CAST('[]' AS JSONB))"), {"id": "grp_1", "told": TOLD})
     assert "3 executions failed: target" in reader.get(PATH)
     assert "3 executions failed: target" in reader.get(f"{PATH}/fails")
+
+
+def test_channel_has_its_messages_of_the_last_day(
+    app: Flask, rule: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notification_rule_page, "DAY", "1h")  # a day needs the rollups of whole hours
+    reader = Visitor(app, Scope.READ)
+    app.extensions.pop(shared_figures.EXTENSION, None)
+    assert "chat no message in 24 hours" in " ".join(plain(reader.get(f"{PATH}/fails")).split())
+    at = begin_rollups(database, 3) + timedelta(minutes=1)
+    put_endings(
+        database, [Ending("chat", at, each, late_ms=2, took_ms=20) for each in ("SUCCESS", "SUCCESS", "FAILED")]
+    )
+    list(advance(database, 200))
+    app.extensions.pop(shared_figures.EXTENSION, None)
+    shown = " ".join(plain(reader.get(f"{PATH}/fails")).split())
+    assert "chat 2 messages in 24 hours, 1 failed" in shown, shown.partition("Channels")[2][:300]
+    app.extensions.pop(shared_figures.EXTENSION, None)
 
 
 def test_list_without_rules_says_what_a_rule_does(app: Flask, database: Database) -> None:
