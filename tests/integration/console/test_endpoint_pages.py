@@ -81,9 +81,11 @@ def test_reader_sees_no_action_and_may_do_none(app: Flask, endpoint: str) -> Non
     reader.get(f"{ONE}/flow", 403)
 
 
-def test_endpoint_is_paused_and_resumed(app: Flask, api: Api, endpoint: str) -> None:
+def test_endpoint_is_paused_and_resumed(app: Flask, api: Api, database: Database, endpoint: str) -> None:
     visitor = Visitor(app, Scope.ADMIN)
-    assert "Paused since" in visitor.act(ONE, "/console/do/post/endpoints/send-mail/pause")
+    rows.add_executions(database, 2, endpoint="send-mail")
+    paused = visitor.act(ONE, "/console/do/post/endpoints/send-mail/pause")
+    assert "its executions wait. <b>The pause reaches 2 waiting executions" in paused.partition("Paused since")[2]
     assert api.get("/endpoints/send-mail").json["paused_at"] is not None
     assert "Resumed send-mail" in visitor.act(ONE, "/console/do/post/endpoints/send-mail/resume")
     assert api.get("/endpoints/send-mail").json["paused_at"] is None
