@@ -68,7 +68,7 @@ def test_a_page_in_one_line_takes_few_statements(api: Api, database: Database, s
 
 
 def test_a_page_of_many_lines_takes_as_few_statements(api: Api, database: Database, statements: Statements) -> None:
-    """Of many endpoints: the limit of every second one is reached."""
+    """The executions wait at limits of many endpoints; every second limit is reached."""
     about: dict[str, Any] = {"host": "h", "pid": 1, "queues": ["http"], "capacity": 9, "lease_ms": 600_000}
     worker_lease.register(database, worker_id=WORKER, **about)
     running = text(
