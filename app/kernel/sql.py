@@ -63,7 +63,7 @@ def hot_statement(name: str, sql: str, /, **parts: object) -> HotStatement:
 def read_together(single: NamedStatement, **types: str) -> None:
     """Register a second form of a statement that reads: for several values of some of its parameters.
 
-    The second form takes an array for each parameter in `types`, and the array `:nth`, whose numbers are in its rows.
+    The second form takes an array for each parameter in `types`, and an array `:nth` of numbers that its rows return.
     Other parameters are the same for all, as LIMIT needs. `app.kernel.db.gathered_reads` runs it.
 
     Args:

@@ -1,4 +1,4 @@
-"""Gathered reads: several tasks that read the same tables run one statement together, not one each."""
+"""Gathered reads: several tasks share one statement for reads of the same kind."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ class _UnreadError(Exception):
 
 
 class _Noted:
-    """Reads that return remembered rows, and note the others by their statement."""
+    """Reads that return remembered rows, and record missing reads by statement."""
 
     def __init__(self, known: RememberedReads) -> None:
         self._known = known
@@ -41,10 +41,11 @@ def gather(
     order: Sequence[Executable],
     may_go_on: Callable[[], bool],
 ) -> dict[K, V]:
-    """Run tasks that only read and compute; tasks that are left when they may not go on have no result.
+    """Return the results of tasks that only read and compute.
 
-    A task starts again after each of its reads, with the rows of those before. The statement that comes first in
-    `order` is read first, so that the tasks behind it want the next one together.
+    A task starts again after each of its reads, with all rows that were read until then. The first statement of `order`
+    is read first, so that the tasks reach the next statement together. Once `may_go_on` returns False, unfinished tasks
+    have no result.
     """
     found, left = dict[K, V](), dict(tasks)
     while left and may_go_on():
