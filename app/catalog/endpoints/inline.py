@@ -4,6 +4,7 @@ The name is a digest of the definition, so equal definitions share an endpoint, 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +31,7 @@ SPEC_FIELDS = ("url", "method", "headers", "timeout_ms", "expected_status_codes"
 FIELDS = (*SPEC_FIELDS, "retry_policy")
 BODY = "{{input.body}}"
 _PLACEHOLDER = "{{"
+_HTTP_URL = re.compile(r"^https?://[^/?#]", re.IGNORECASE)
 
 COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints AS e WHERE {IS_INLINE}")  # noqa: S608 - constants
 
@@ -78,7 +80,9 @@ def _policy_faults(policy: Any) -> Any:
 def _literal_faults(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return faults of templates and secrets, which an inline endpoint cannot have, except the secret of `signing`."""
     faults: dict[str, Any] = {}
-    if _PLACEHOLDER in str(spec.get("url")):
+    if "url" in spec and not _HTTP_URL.match(str(spec["url"])):
+        faults["url"] = ["Must start with http:// or https:// and a host."]
+    elif _PLACEHOLDER in str(spec.get("url")):
         faults["url"] = ["Must not be a template: register an endpoint for it, and give its `input`."]
     elif USER_IN_URL.match(str(spec.get("url"))):
         fault = "Must not hold a user or password: store a secret, and register an endpoint that names it."

@@ -20,7 +20,7 @@ _RULE = "template_rule"
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
 NOT_SOLE_SECRET = "Must be one {{secret.NAME}} placeholder."
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
-_LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@:]*:[^/?#{}@]+@"
+_READABLE_PASSWORD = r"[A-Za-z]+://[^/?#@:]*:(?![^/?#@]*\{\{\s*secret\.)[^/?#@]+@"
 
 
 def matches(pattern: str | re.Pattern[str], message: str) -> validate.Regexp:
@@ -104,9 +104,10 @@ def sole_secret(**options: Any) -> fields.String:
 def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
     """Declare the target URL: scheme, or scheme plus `s` for TLS; a password must be a placeholder."""
     letters = "".join(f"[{letter.upper()}{letter}]" for letter in scheme)
-    pattern = re.compile(rf"^(?!{_LITERAL_PASSWORD})([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
+    pattern = re.compile(rf"^(?!{_READABLE_PASSWORD})([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
     needed = (
-        f"Must start with {scheme}:// or {scheme}s://; a password in the URL must be a {{{{secret.NAME}}}} placeholder."
+        f"Must start with {scheme}:// or {scheme}s:// and a host; a password in the URL must be a {{{{secret.NAME}}}} "
+        "placeholder."
     )
     starts = matches(pattern, needed)
     url = TextInOrder(required=True, validate=[validate.Length(1, MAX_URL), starts])

@@ -73,8 +73,9 @@ MESSAGES = [
     (
         "/endpoints",
         http_endpoint(spec={"url": "ftp://x"}),
-        "a password in the URL must be a {{secret.NAME}} placeholder.",
+        "http:// or https:// and a host; a password in the URL must be a {{secret.NAME}} placeholder.",
     ),
+    ("/jobs", {"url": "http:///path"}, "/url: Must start with http:// or https:// and a host."),
     ("/endpoints", http_endpoint(spec={"url": "http://x/{{input.a"}), "not balanced. Write {{input.NAME}}."),
     ("/endpoints", http_endpoint(retry_policy={"attempts": 1}), "Unknown field. Did you mean 'max_attempts'?"),
     ("/endpoints", http_endpoint(spec={"url": "http://x/", "header": {}}), "Unknown field. Did you mean 'headers'?"),
