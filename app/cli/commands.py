@@ -14,11 +14,13 @@ import click
 from flask.cli import AppGroup
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.catalog.endpoints import versions
 from app.cli.console import plain
 from app.kernel.audit import Actor
 from app.kernel.db import Database, startup
 from app.kernel.db.retries import driver_message
-from app.kernel.errors import TaskExecutorError
+from app.kernel.errors import EndpointNotFoundError, TaskExecutorError
+from app.kernel.suggestions import did_you_mean
 from app.web.services import services
 from schema.lease import MigrationBusyError
 from schema.schema_version import UnreleasedSchemaError
@@ -73,9 +75,16 @@ def _abandon_output() -> None:
 
 
 def _worded(error: TaskExecutorError) -> str:
-    text = error.explained
+    text = error.explained + (_similar(error.name) if isinstance(error, EndpointNotFoundError) else "")
     faults = [f"{each['pointer']}: {each['message'].removesuffix('.')}" for each in error.details]
     return "; ".join([text, *(fault for fault in faults if fault not in text)])
+
+
+def _similar(name: str) -> str:
+    with suppress(TaskExecutorError, SQLAlchemyError):
+        if near := did_you_mean(name, versions.similar_names(services().database, name)):
+            return f".{near}"
+    return "; `flask --app app catalog export` lists the endpoints"
 
 
 class WholeSummary(click.Command):

@@ -79,8 +79,9 @@ class ApiError(TaskExecutorError):
         self.request_id = request_id
         self.retryable = retryable
         self.retry_after = retry_after
-        faults = "".join(f"; {detail['pointer']}: {detail['message']}" for detail in self.details[:5])
-        super().__init__(f"{operation}: {status} {code}: {message}{faults} (request {request_id})")
+        faults = (f"{detail['pointer']}: {detail['message']}" for detail in self.details[:5])
+        explained = "; ".join([message, *(fault for fault in faults if fault not in message)])
+        super().__init__(f"{operation}: {status} {code}: {explained} (request {request_id})")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Make the error picklable: its arguments differ from those of Exception."""

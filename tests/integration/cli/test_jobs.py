@@ -126,3 +126,9 @@ def test_send_signs_and_retries_as_the_api_does(api: Api, cli: Cli) -> None:
     refused = cli.run("jobs", "send", url, "--signing-secret", "shp", "--max-attempts", "0", expect=1)
     assert "/retry_policy/max_attempts: " in refused.stderr
     assert "no such secret" in cli.run("jobs", "send", url, "--signing-secret", "shp", expect=1).stderr
+
+
+def test_misspelt_endpoint_gets_the_name_that_was_meant(api: Api, cli: Cli) -> None:
+    register(api)
+    assert "no endpoint named 'targt'. Did you mean 'target'?" in cli.run("endpoints", "test", "targt", expect=3).stderr
+    assert "; `flask --app app catalog export` lists" in cli.run("endpoints", "test", "zzz", expect=3).stderr
