@@ -1,6 +1,5 @@
 """Request bodies, parsed strictly: ambiguous JSON and values that the database cannot store are refused with 400."""
 
-import json
 import math
 import time
 from collections.abc import Collection, Mapping
@@ -13,7 +12,8 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.kernel.errors import Detail, InvalidRequestError
-from app.kernel.formats import MAX_DIGITS, UNSTORABLE, is_deeper, is_unstorable, marshmallow_faults, pointer
+from app.kernel.formats import UNSTORABLE, is_deeper, is_unstorable, marshmallow_faults, pointer
+from app.web.http.strict_json import decode, place
 from app.web.http.unproxied import current_request
 from schema.job_bounds import MAX_JSON_DEPTH
 
@@ -40,11 +40,11 @@ def invalid(details: list[Detail]) -> InvalidRequestError:
 def parse_json(text: str) -> Any:
     """Parse JSON; raises InvalidRequestError, also for extensions that only Python's parser accepts."""
     try:
-        value = _DECODER.decode(text)
+        value = decode(text)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        raise InvalidRequestError(f"The body is not valid JSON: {_reason(error)}.") from None
+        raise InvalidRequestError(f"The body is not valid JSON: {error}.") from None
     if text.count("[") + text.count("{") > MAX_JSON_DEPTH and is_deeper(value, MAX_JSON_DEPTH):
         raise _too_deep()
     if is_unstorable(value, text):
@@ -97,8 +97,9 @@ class StrictParser(FlaskParser):
             raise RequestEntityTooLarge
         try:
             text = data.decode()
-        except UnicodeDecodeError:
-            raise InvalidRequestError("The body is not UTF-8.") from None
+        except UnicodeDecodeError as error:
+            before = data[: error.start].decode()
+            raise InvalidRequestError(f"The body is not UTF-8: {place(before, len(before))}.") from None
         return parse_json(text)
 
     def handle_error(
@@ -127,42 +128,6 @@ def _check_url(repeating: Collection[str]) -> None:
             raise _unstorable("The query")
         if len(values) > 1 and req.blueprint not in repeating:
             raise invalid([{"pointer": name[:MAX_MESSAGE], "message": "Given more than once."}])
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in value if names.count(name) > 1)
-        raise ValueError(f"an object has the same key twice: {twice[:64]!r}")
-    return value
-
-
-def _constant(_text: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
-
-
-def _integer(text: str) -> int:
-    if len(text.lstrip("-")) > MAX_DIGITS:
-        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError("a number is too large")
-    return value
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float)
-
-
-def _reason(error: ValueError) -> str:
-    """Return the fault with its position, which the hooks of the decoder do not know."""
-    if not isinstance(error, json.JSONDecodeError):
-        return str(error)
-    return f"line {error.lineno}, column {error.colno}: {error.msg}"
 
 
 def _too_deep() -> InvalidRequestError:

@@ -125,11 +125,23 @@ def test_path_and_method_have_a_remedy(shared_api: Api) -> None:
     assert missing == "There is nothing at this path. Did you mean '/executions'? GET /docs lists all paths."
 
 
-def test_fault_of_json_has_a_line_and_a_column(shared_api: Api) -> None:
-    answer = shared_api.send("POST", "/jobs", data=b'{"endpoint": "x",\n "input" 1}', content_type=JSON)
-    twice = shared_api.send("POST", "/jobs", data=b'{"a": 1, "b": 2, "a": 3}', content_type=JSON)
-    assert "the same key twice: 'a'." in problem(twice, 400, "INVALID_REQUEST")["message"]
-    assert "not valid JSON: line 2, column 10: " in problem(answer, 400, "INVALID_REQUEST")["message"]
+@each_case(
+    ("body", "fault"),
+    [
+        (b'{"endpoint": "x",\n "input" 1}', "not valid JSON: line 2, column 10: Expecting"),
+        (
+            b'{"a": 1, "b": {"a": 2},\n"a": 3}',
+            "not valid JSON: line 2, column 1: an object has the same key twice: 'a'.",
+        ),
+        (b'{"a}": "NaN", "b": [{}, NaN]}', "not valid JSON: line 1, column 25: NaN and Infinity are not JSON."),
+        (b"[1,\n\n -1e999]", "not valid JSON: line 3, column 2: a number is too large."),
+        (b"[" + b"1" * 39 + b"]", "not valid JSON: line 1, column 2: a number has more than 38 digits."),
+        (b'{"\xc3\xa4": "\xff"}', "not UTF-8: line 1, column 8."),
+    ],
+)
+def test_fault_of_json_has_a_line_and_a_column(shared_api: Api, body: bytes, fault: str) -> None:
+    answer = shared_api.send("POST", "/jobs", data=body, content_type=JSON)
+    assert fault in problem(answer, 400, "INVALID_REQUEST")["message"]
 
 
 @each_case("name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "a\n", "é", "a" * 129, "..", "\u0661"])
