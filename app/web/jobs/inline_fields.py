@@ -65,8 +65,11 @@ def as_job(data: Mapping[str, Any]) -> tuple[dict[str, Any], InlineEndpoint | No
     except ValidationError as error:
         faults |= error.messages_dict
     job = {name: value for name, value in data.items() if name not in _OWN}
-    implied = (trigger for name, trigger in _IMPLIED.items() if job.get(name) is not None)
+    implied = [name for name in _IMPLIED if job.get(name) is not None]
     job["endpoint"] = inline.name if inline is not None else "none"
-    job["trigger"] = job.get("trigger") or next(implied, Trigger.IMMEDIATE).value
+    if not job.get("trigger"):
+        job["trigger"] = (_IMPLIED[implied[0]] if implied else Trigger.IMMEDIATE).value
+        others = (name for name in implied[1:] if _IMPLIED[name] != job["trigger"])
+        faults |= {name: [f"Not together with `{implied[0]}`."] for name in others}
     job["input"] = {} if content is None else {"body": content}
     return job, inline, faults

@@ -75,6 +75,8 @@ MESSAGES = [
         http_endpoint(spec={"url": "ftp://x"}),
         "http:// or https:// and a host; a password in the URL must be a {{secret.NAME}} placeholder.",
     ),
+    ("/jobs", {"url": "http://x/", "delay": "1h", "every": "1h"}, "/every: Not together with `delay`."),
+    ("/jobs", {"url": "http://x/", "trigger": "CRON", "delay": "1h"}, "/delay: Only for DELAYED jobs;"),
     ("/jobs", {"url": "http:///path"}, "/url: Must start with http:// or https:// and a host."),
     ("/endpoints", http_endpoint(spec={"url": "http://x/{{input.a"}), "not balanced. Write {{input.NAME}}."),
     ("/endpoints", http_endpoint(retry_policy={"attempts": 1}), "Unknown field. Did you mean 'max_attempts'?"),
