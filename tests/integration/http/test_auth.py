@@ -1,6 +1,7 @@
 """API keys: validity, scopes, and cost per request."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -93,6 +94,28 @@ def test_similar_endpoint_is_suggested_to_readers_only(app: Flask, api: Api, dat
         (item,) = key.post("/jobs/batch", {"jobs": [wrong]}).json["items"]
         assert error["details"] == item["error"]["details"] == [{"pointer": "/endpoint", "message": error["message"]}]
     assert problem(both.get("/endpoints/zzz"), 404, "ENDPOINT_NOT_FOUND")["message"].endswith("lists the endpoints.")
+
+
+@each_case(
+    ("path", "body", "pointer"),
+    [
+        ("/jobs", one_shot("k", endpoint="welcome", callbacks={"on_failure": "welcom"}), "/callbacks/on_failure"),
+        ("/workflows", {"name": "w", "nodes": [{"name": "a", "endpoint": "welcom"}]}, "/nodes/0/endpoint"),
+        (
+            "/notification-rules",
+            {"name": "r", "all": True, "events": ["job.failing"], "channels": ["welcom"]},
+            "/channels/0",
+        ),
+    ],
+)
+def test_similar_endpoint_is_suggested_for_fields(shared_api: Api, path: str, body: Any, pointer: str) -> None:
+    shared_api.post("/endpoints", http_endpoint(name="welcome"))
+    error = shared_api.post(path, body).json["error"]
+    message = "There is no endpoint named 'welcom'. Did you mean 'welcome'?"
+    assert (error["message"], error["details"]) == (
+        f"The request is not valid. {pointer}: {message}",
+        [{"pointer": pointer, "message": message}],
+    )
 
 
 def test_document_and_health_need_no_key(app: Flask) -> None:

@@ -194,7 +194,7 @@ def _unknown_endpoints(nodes: Sequence[Mapping[str, Any]], endpoints: Collection
         jobs += [(f"{at}/compensate", job["compensate"]) for at, job in jobs if "compensate" in job]
         for at, job in jobs:
             if "endpoint" in job and job["endpoint"] not in endpoints:
-                message = f"There is no endpoint named {job['endpoint']!r}."
+                message = f"There is no endpoint named {job['endpoint']!r}. Create it first: POST /endpoints."
                 yield Detail(pointer=f"{at}/endpoint", message=message)
 
 
