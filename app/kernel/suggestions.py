@@ -1,8 +1,8 @@
 """Suggestions in messages for misspelt names: one sentence for fields, events and endpoints."""
 
 import difflib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from marshmallow import RAISE, Schema, ValidationError
 
@@ -32,6 +32,8 @@ def remedy(name: object, known: Iterable[str]) -> str:
 class StrictSchema(Schema):
     """Schema that refuses unknown fields and suggests the known field that was probably meant."""
 
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}  # remedies of unknown fields, shown instead of a suggestion
+
     class Meta:
         unknown = RAISE
 
@@ -41,4 +43,5 @@ class StrictSchema(Schema):
         known = {field.data_key or name for name, field in self.load_fields.items()}
         unknown = (name for name in messages if messages[name] == [self.error_messages["unknown"]])
         for name, _ in zip(list(unknown), range(MAX_SUGGESTED), strict=False):
-            messages[name] = [f"{self.error_messages['unknown']}{remedy(name, known)}"]
+            found = f" {self.ELSEWHERE[name]}" if name in self.ELSEWHERE else remedy(name, known)
+            messages[name] = [f"{self.error_messages['unknown']}{found}"]

@@ -68,6 +68,10 @@ class ChangedJobSchema(Body):
     `callbacks` replace all previous labels and callbacks.
     """
 
+    ELSEWHERE = dict.fromkeys(
+        ("run_at", "delay"), "`reschedule` of POST /bulk-operations moves the waiting execution of a job."
+    )
+
     name = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_JOB_NAME),

@@ -73,6 +73,9 @@ def test_only_live_repeating_jobs_are_updated(api: Api) -> None:
     register(api)
     single = created(api, one_shot("k"))
     problem(api.put(f"/jobs/{single['job_id']}", {"input": {}}), 409, "JOB_NOT_UPDATABLE")
+    for field in ({"run_at": "2099-01-01T00:00:00Z"}, {"delay": "1h"}):
+        error = problem(api.put(f"/jobs/{single['job_id']}", field), 400, "INVALID_REQUEST")
+        assert "Unknown field. `reschedule` of POST /bulk-operations moves" in error["message"]
     old = created(api, cron())
     new = api.put(f"/jobs/{old['job_id']}", {}).json
     error = problem(api.put(f"/jobs/{old['job_id']}", {}), 409, "JOB_NOT_UPDATABLE")
