@@ -22,7 +22,7 @@ PAGES = {
     "how-to/rotate-keys.md": slice(None),
 }
 ARRIVED = {
-    "README.md": ['"status":"SUCCESS"', "/ok/welcome"],
+    "README.md": ['"status":"SUCCESS"', "/ok/welcome", "'endpoint': 'welcome-2'"],
     "tutorial/first-job.md": ["/ok/reminder", "SUCCESS\n"],
     "tutorial/receiving.md": ['["o-1"]'],
     "tutorial/django.md": ['{"welcomes": ["ada@example.org", "bob@example.org"]}', "no card\n"],
@@ -57,7 +57,7 @@ def run(exports: str, folder: Path) -> None:
 
 
 def _first_steps() -> str:
-    """Return the steps in README, whose blocks stand in the cells of a table."""
-    curl = [block for block in blocks_of(ROOT / "README.md") if block.text.startswith("te $TE")]
-    assert len(curl) == 1
-    return script_of(*curl)
+    """Return the steps in README, whose blocks stand in the cells of a table: by curl, then in Python."""
+    steps = [block for block in blocks_of(ROOT / "README.md") if block.text.startswith(("te $TE", "import os"))]
+    assert [block.language for block in steps] == ["sh", "python"]
+    return script_of(*steps)
