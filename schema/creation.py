@@ -29,6 +29,7 @@ STORAGE = {
     "gates": "fillfactor = 50",
     "gate_windows": "fillfactor = 50",
     "breakers": "fillfactor = 50",
+    "limiter_values": "fillfactor = 50",
     "workflows": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05",
     "workflow_nodes": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05",
     # Retention leaves dead entries at the front of their indexes, which the planner reads for each list.

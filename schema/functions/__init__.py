@@ -10,10 +10,10 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from schema import inline_bounds, job_bounds
+from schema import inline_bounds, job_bounds, limiter_bounds
 from schema.states import FOLLOWED_BY
 
-FILES = ("te_enqueue", "te_send")  # in the order of their calls
+FILES = ("te_enqueue", "te_send", "te_limiter")  # in the order of their calls
 _FOLDER = Path(__file__).parent
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NAME = re.compile(r"^CREATE OR REPLACE FUNCTION \{schema\}\.(\w+)", re.MULTILINE)
@@ -24,11 +24,11 @@ _INSTALLED = text("SELECT proname FROM pg_proc WHERE pronamespace = current_sche
 def sql_of(file: str, schema: str) -> str:
     """Return the statements that create or replace the functions of a file; `schema` is a name quoted for SQL.
 
-    A name in braces is a constant of `schema.job_bounds` or `schema.inline_bounds` in lower case, or `followed_` and
-    the name of an event.
+    A name in braces is a constant of `schema.job_bounds`, `inline_bounds` or `limiter_bounds` in lower case, or
+    `followed_` and the name of an event.
     """
     values = {f"followed_{event}": int(bit) for event, bit in FOLLOWED_BY.items()} | {"schema": schema}
-    bounds = vars(job_bounds) | vars(inline_bounds)
+    bounds = vars(job_bounds) | vars(inline_bounds) | vars(limiter_bounds)
     return _PLACEHOLDER.sub(lambda name: str(values.get(name[1]) or _written(bounds[name[1].upper()])), _text(file))
 
 

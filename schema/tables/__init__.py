@@ -46,6 +46,7 @@ from schema.tables.service import audit_log as audit_log
 from schema.tables.service import console_sessions as console_sessions
 from schema.tables.service import enqueue_settings as enqueue_settings
 from schema.tables.service import idempotency_keys as idempotency_keys
+from schema.tables.service import limiter_values as limiter_values
 from schema.tables.service import region_heartbeats as region_heartbeats
 from schema.tables.service import region_status as region_status
 from schema.tables.service import signing_keys as signing_keys

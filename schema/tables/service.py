@@ -93,6 +93,16 @@ te_grants = table(
     check("chk_te_grants_pattern", f"pattern ~ '{NAME_PATTERN.pattern}'"),
 )
 
+# Values of rate limiters and barriers of Dramatiq, which only the functions te_limiter_… change. A row with a party has
+# the answer (1 or 0) that the party got: a party which asks again counts once. An expired row counts as absent.
+limiter_values = table(
+    "limiter_values",
+    word("key", key=True),
+    word("party", key=True, default=""),
+    count("value", required=True),
+    instant("expires_at", required=True),
+)
+
 # One row: the settings that te_enqueue and te_send need, written by each API process at start.
 enqueue_settings = table(
     "enqueue_settings",

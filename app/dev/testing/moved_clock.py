@@ -32,7 +32,8 @@ _PATH = "public, te_clock, pg_catalog"
 # These functions have search paths of their own.
 _OF_FUNCTIONS = """
 DO $$ DECLARE named regprocedure; BEGIN
-  FOR named IN SELECT oid FROM pg_proc WHERE proname IN ('te_enqueue', 'te_register_inline') LOOP
+  FOR named IN SELECT oid FROM pg_proc
+                WHERE proname IN ('te_enqueue', 'te_register_inline') OR proname LIKE 'te\\_limiter\\_%' LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = te_clock, pg_catalog, pg_temp', named);
   END LOOP;
 END $$

@@ -20,6 +20,10 @@ ARGUMENTS = {
     "te_definition_fault": ["jsonb", "bigint"],
     "te_register_inline": ["text", "jsonb", "jsonb", "bigint"],
     "te_send": ["text", "jsonb", "text", "jsonb", "bigint", "jsonb", "jsonb", "jsonb", *OPTIONS],
+    "te_limiter_check": ["text", "numeric", "numeric"],
+    "te_limiter_add": ["text", "numeric", "numeric"],
+    "te_limiter_change": ["text", "numeric", "numeric", "numeric", "numeric", "text", "text"],
+    "te_limiter_value": ["text"],
 }
 BODY = text("SELECT prosrc FROM pg_proc WHERE proname = 'te_enqueue'")
 MAY_EXECUTE = text("SELECT has_function_privilege(:role, oid, 'EXECUTE') FROM pg_proc WHERE proname = 'te_enqueue'")
