@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import click
 
     from app.queue.reading.waiting_reasons import WaitingReason
+    from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
@@ -24,6 +25,11 @@ class Actors(Feature):
         from app.features.actors import cli
 
         return [cli.group]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.actors import chores
+
+        return chores.chores(context)
 
     def reasons(self) -> "Sequence[WaitingReason]":
         from app.features.actors.reasons import ActorReason

@@ -96,6 +96,10 @@ CASES = {
         *("worker_id, session_id, host, threads, endpoints, left_at", f"'w', id, 'h', 1, '[]', {OLD}"),
         *("session_id", "w b"),
     ),
+    "limiter_values.prune": single(
+        *("prune_limiter_values", "limiter_values", "limiter_values", "key, party, value, expires_at"),
+        *(f"'secret', id, 1, {OLD}", "party"),
+    ),
     "superseded_configs.prune": single(
         *("prune_configs", "values", "superseded_configs", "name, superseded_by, values_json, superseded_at"),
         *(f"id, 1, '{{}}', {OLD}", "name", "b 1"),
