@@ -9,7 +9,16 @@ Example:
 
 from task_executor_dramatiq.broker import TaskExecutorBroker
 from task_executor_dramatiq.in_hand import Abort
+from task_executor_dramatiq.limits import ExecutionsLimiterBackend, LimiterError
 from task_executor_dramatiq.results import ExecutionsBackend
 from task_executor_dramatiq.sending import SendError, UnknownActorError
 
-__all__ = ["Abort", "ExecutionsBackend", "SendError", "TaskExecutorBroker", "UnknownActorError"]
+__all__ = [
+    "Abort",
+    "ExecutionsBackend",
+    "ExecutionsLimiterBackend",
+    "LimiterError",
+    "SendError",
+    "TaskExecutorBroker",
+    "UnknownActorError",
+]

@@ -76,6 +76,12 @@ class TaskExecutorBroker(Broker):
         if results and not any(isinstance(each, Results) for each in self.middleware):
             self.add_middleware(Results(backend=ExecutionsBackend(self)))
 
+    @property
+    def message_that_ends(self) -> MessageInHand | None:
+        """The message whose end middleware handles on this thread; None elsewhere."""
+        hand: MessageInHand | None = getattr(self._after, "hand", None)
+        return hand
+
     def declare_queue(self, queue_name: str) -> None:
         """Declare a queue; a second declaration does nothing. There are no delay queues: the service waits."""
         if queue_name in self.queues:
@@ -108,7 +114,7 @@ class TaskExecutorBroker(Broker):
         """
         if message.queue_name not in self.queues:
             raise QueueNotFound(message.queue_name)
-        hand: MessageInHand | None = getattr(self._after, "hand", None)
+        hand = self.message_that_ends
         wait = delay_of(message, delay, self.logger)
         self.emit_before("enqueue", message, delay)
         if hand is not None and _is_same(hand, message):
@@ -130,7 +136,7 @@ class TaskExecutorBroker(Broker):
 
     def emit_after(self, signal: str, *args: Any, **kwargs: Any) -> None:
         """Call the middleware; while it handles the end of an actor, `enqueue` collects messages."""
-        message, outer = args[0] if args else None, getattr(self._after, "hand", None)
+        message, outer = args[0] if args else None, self.message_that_ends
         if isinstance(message, MessageInHand):
             if message.is_dropped:
                 return

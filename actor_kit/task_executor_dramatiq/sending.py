@@ -88,9 +88,9 @@ class PostgresSender:
     """Sends by te_enqueue, with psycopg 3 or 2; a connection for each thread, which commits each statement."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         self._connect = _driver()
-        self._local = threading.local()
+        self._local: Any = threading.local()
 
     def send(self, job: Job) -> None:
         """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
@@ -117,7 +117,7 @@ class PostgresSender:
             connection.close()
 
     def _open(self) -> Any:
-        connection = self._local.connection = self._connect(self._url)
+        connection = self._local.connection = self._connect(self.url)
         connection.autocommit = True
         return connection
 
@@ -133,12 +133,17 @@ def enqueue(execute: Execute, job: Job) -> Any:
     try:
         return execute(ENQUEUE, parameters)
     except Exception as error:
-        source = getattr(error, "orig", error)
-        state = str(getattr(source, "sqlstate", None) or getattr(source, "pgcode", None) or "")
+        state = state_of(error)
         if state.startswith("TE4"):
             kind = UnknownActorError if state == TE404 else SendError
-            raise kind(str(source).partition("\n")[0]) from error
+            raise kind(str(getattr(error, "orig", error)).partition("\n")[0]) from error
         raise
+
+
+def state_of(error: BaseException | None) -> str:
+    """Return the SQLSTATE of an error of psycopg or SQLAlchemy; empty without one."""
+    source = getattr(error, "orig", error)
+    return str(getattr(source, "sqlstate", None) or getattr(source, "pgcode", None) or "")
 
 
 def executing(connection: Any) -> Execute:

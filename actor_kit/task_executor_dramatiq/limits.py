@@ -1,0 +1,165 @@
+"""Limits: the values of Dramatiq's rate limiters, barriers and group callbacks, in the database of the service."""
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from dramatiq.errors import BrokerConnectionError
+from dramatiq.rate_limits import RateLimiterBackend
+
+from task_executor_dramatiq.sending import Execute, PostgresSender, SendError, state_of
+
+if TYPE_CHECKING:
+    from task_executor_dramatiq.broker import TaskExecutorBroker
+
+_NUMBER = "CAST(%s AS numeric)"
+ADD = f"SELECT te_limiter_add(%s, {_NUMBER}, {_NUMBER})"
+CHANGE = f"SELECT te_limiter_change(%s, {_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}, %s, %s)"
+VALUE = "SELECT te_limiter_value(%s)"
+PATIENCE_SECONDS = 60.0  # for conflicts, and for a database that is away if a repetition counts once
+MIN_PAUSE_SECONDS, MAX_CONFLICT_SECONDS, MAX_PAUSE_SECONDS = 0.001, 0.02, 1.0
+MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.002, 0.25
+
+_CONFLICTS = {"40001", "40P01", "55P03"}
+_REMEDIES = {
+    "42883": "the database has no functions te_limiter_…: upgrade its schema (`flask --app app db upgrade`); on "
+    "CockroachDB, which cannot have them, use Dramatiq's RedisBackend",
+    "42501": "the role may not change limiters: GRANT EXECUTE ON FUNCTION te_limiter_add, te_limiter_change, "
+    "te_limiter_value TO it, and USAGE ON SCHEMA",
+}
+
+
+class LimiterError(SendError):
+    """The database refuses a change of a limiter; the text says why, and the remedy."""
+
+
+class ExecutionsLimiterBackend(RateLimiterBackend):
+    """Backend of Dramatiq's rate limiters, barriers and GroupCallbacks; the threads of a process share a connection.
+
+    A value is visible at once, also inside `broker.transaction()`. A party of a barrier counts once, even if the answer
+    of the database is lost; in GroupCallbacks, a message counts once even if it runs again.
+
+    Args:
+        broker: The broker of the process.
+        url: Database of the service, `postgresql://…`; default: the one of the broker.
+
+    Raises:
+        TypeError: The broker has the URL of the API, and there is no other `url`.
+
+    Example:
+        broker.add_middleware(GroupCallbacks(ExecutionsLimiterBackend(broker)))
+    """
+
+    def __init__(self, broker: "TaskExecutorBroker", url: str | None = None) -> None:
+        if url is None:
+            if not isinstance(broker.sender, PostgresSender):
+                raise TypeError("the API has no limiters: give the database, ExecutionsLimiterBackend(broker, url=…)")
+            url = broker.sender.url
+        self._broker = broker
+        self._connection = SharedConnection(url)
+
+    def add(self, key: str, value: int, ttl: int) -> bool:
+        """Store a value unless the key has one; `ttl` in milliseconds. Return whether it is stored."""
+        return bool(self._call(ADD, (key, value, ttl)))
+
+    def incr(self, key: str, amount: int, maximum: int, ttl: int) -> bool:
+        """Add an amount unless the value would exceed the maximum; return whether it is added."""
+        return bool(self._call(CHANGE, (key, amount, None, maximum, ttl, None, None)))
+
+    def decr(self, key: str, amount: int, minimum: int, ttl: int) -> bool:
+        """Subtract an amount unless the value would fall below the minimum; return whether it is subtracted.
+
+        A minimum above zero is that of a barrier, whose parties count once.
+        """
+        party = self._party() if minimum > 0 else None
+        change = (key, -amount, minimum, None, ttl, None, party)
+        return bool(self._call(CHANGE, change, is_repeatable=party is not None))
+
+    def incr_and_sum(self, key: str, keys: Callable[[], Sequence[str]], amount: int, maximum: int, ttl: int) -> bool:
+        """Add an amount unless the value, or the sum of the keys, would exceed the maximum; return whether it is."""
+        return bool(self._call(CHANGE, (key, amount, None, maximum, ttl, [*keys()], None)))
+
+    def wait(self, key: str, timeout: int | None) -> bool:
+        """Wait for `wait_notify` of the key, for `timeout` in milliseconds (None: without end); return whether it came.
+
+        The answer is late by at most a tenth of the time that it took, and a quarter of a second.
+        """
+        began = time.monotonic()
+        until = None if timeout is None else began + timeout / 1000
+        while self._call(VALUE, (key,), is_repeatable=True) is None:
+            now = time.monotonic()
+            if until is not None and now >= until:
+                return False
+            pause = min(max(MIN_POLL_SECONDS, (now - began) / 10), MAX_POLL_SECONDS)
+            time.sleep(pause if until is None else min(pause, until - now))
+        return True
+
+    def wait_notify(self, key: str, ttl: int) -> None:
+        """End all waits for the key, and those that begin within `ttl` milliseconds."""
+        self._call(ADD, (key, 1, ttl), is_repeatable=True)
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another one."""
+        self._connection.close()
+
+    def _party(self) -> str:
+        """Return the execution while middleware handles the end of its message, else a name of this call alone."""
+        hand = self._broker.message_that_ends
+        return uuid.uuid4().hex if hand is None else str(hand.key[0])
+
+    def _call(self, sql: str, parameters: tuple[Any, ...], *, is_repeatable: bool = False) -> Any:
+        """Return the value of a statement; one that may be repeated waits for a database that is away."""
+        until, pause = time.monotonic() + PATIENCE_SECONDS, MIN_PAUSE_SECONDS
+        while True:
+            try:
+                return self._connection.run(lambda execute: _execute(execute, sql, parameters))
+            except BrokerConnectionError as error:
+                if not (is_repeatable and _is_away(error.__cause__)) or time.monotonic() >= until:
+                    raise
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
+
+
+class SharedConnection(PostgresSender):
+    """Connection that all threads of a process share, one statement at a time."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._local = SimpleNamespace()
+        self._lock = threading.Lock()
+
+    def run(self, work: Callable[[Execute], Any]) -> Any:
+        """Run statements; once more on a new connection if the connection broke."""
+        with self._lock:
+            try:
+                return super().run(work)
+            except SendError:
+                raise
+            except BaseException:  # also an Interrupt of Dramatiq, in the midst of a statement
+                self.close()
+                raise
+
+
+def _execute(execute: Execute, sql: str, parameters: tuple[Any, ...]) -> Any:
+    """Return the value of a statement, which a conflict with another transaction repeats; raises LimiterError."""
+    until, pause = time.monotonic() + PATIENCE_SECONDS, MIN_PAUSE_SECONDS
+    while True:
+        try:
+            return execute(sql, parameters)[0]
+        except Exception as error:
+            state = state_of(error)
+            if state in _REMEDIES or state.startswith("TE4"):
+                raise LimiterError(_REMEDIES.get(state) or str(error).partition("\n")[0]) from error
+            if state not in _CONFLICTS or time.monotonic() >= until:
+                raise
+        time.sleep(random.uniform(0, pause))
+        pause = min(2 * pause, MAX_CONFLICT_SECONDS)
+
+
+def _is_away(error: BaseException | None) -> bool:
+    """Return whether an error of psycopg, 2 or 3, is one of its connection or server."""
+    return any(each.__name__ in {"OperationalError", "InterfaceError"} for each in type(error).__mro__)

@@ -1,0 +1,244 @@
+"""ExecutionsLimiterBackend: rate limiters and barriers of Dramatiq over the database, also under concurrency."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from dramatiq.rate_limits import Barrier, ConcurrentRateLimiter
+from sqlalchemy import text
+from task_executor_dramatiq import ExecutionsLimiterBackend, LimiterError, TaskExecutorBroker
+
+from app.kernel.db import Database
+from tests.contract.scheduler.conftest import chores
+from tests.enqueue_caller import PASSWORD, Caller, calling
+from tests.pg_proxy import FAULTS, Fault, PgProxy
+from tests.racing import at_once
+
+pytestmark = pytest.mark.postgresql_only
+TTL = 60_000
+EXPIRE = text(
+    "UPDATE limiter_values SET expires_at = now() - :age * INTERVAL '1 second' WHERE key = :key RETURNING key"
+)
+VALUES = text("SELECT key, party, value FROM limiter_values ORDER BY key, party")
+
+
+def backend_of(url: str) -> ExecutionsLimiterBackend:
+    return ExecutionsLimiterBackend(TaskExecutorBroker(url=url, worker="unix:/nowhere"))
+
+
+@pytest.fixture
+def backend(database_url: str) -> Iterator[ExecutionsLimiterBackend]:
+    backend = backend_of(database_url)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture(params=["read committed", "serializable"])
+def backends(database_url: str, request: pytest.FixtureRequest) -> Iterator[list[ExecutionsLimiterBackend]]:
+    """Backends of sixteen processes, at each isolation level."""
+    options = f"-c default_transaction_isolation={request.param}".replace("read ", "read\\ ")
+    found = [backend_of(f"{database_url}?options={quote(options)}") for _ in range(16)]
+    for each in found:
+        each.wait("absent", 0)  # connects
+    yield found
+    for each in found:
+        each.close()
+
+
+def expire(database: Database, key: str, *, age: int = 0) -> None:
+    assert database.fetch(EXPIRE, {"key": key, "age": age})
+
+
+def test_value_is_added_once_until_it_expires(backend: ExecutionsLimiterBackend, database: Database) -> None:
+    assert [backend.add("k", 3, TTL), backend.add("k", 4, TTL)] == [True, False]
+    expire(database, "k")
+    assert [backend.add("k", 4, TTL), backend.add("k", 5, TTL)] == [True, False]
+    assert [(row.key, row.value) for row in database.fetch(VALUES)] == [("k", 4)]
+
+
+def test_changes_keep_the_bounds_and_renew_the_expiry(backend: ExecutionsLimiterBackend, database: Database) -> None:
+    assert [backend.incr("k", 2, maximum=5, ttl=TTL) for _ in range(3)] == [True, True, False]
+    assert [backend.decr("k", 1, minimum=2, ttl=10 * TTL) for _ in range(3)] == [True, True, False]
+    left = text("SELECT expires_at > now() + INTERVAL '1 minute' AS is_renewed FROM limiter_values WHERE party = ''")
+    assert [row.is_renewed for row in database.fetch(left)] == [True]
+    expire(database, "k")
+    assert backend.decr("k", 2, minimum=-2, ttl=TTL)
+    assert not backend.decr("k", 1, minimum=-2, ttl=TTL)
+
+
+def test_refused_change_makes_no_value(backend: ExecutionsLimiterBackend) -> None:
+    assert not backend.incr("k", 2, maximum=1, ttl=TTL)
+    assert backend.add("k", 1, TTL)
+
+
+def test_sum_of_keys_bounds_a_change(backend: ExecutionsLimiterBackend, database: Database) -> None:
+    backend.add("a", 2, TTL)
+    backend.add("b", 1, TTL)
+    change = partial(backend.incr_and_sum, "b", lambda: ["b", "a", "new"], 1, 4, TTL)
+    assert [change(), change()] == [True, False]
+    expire(database, "a")
+    assert [change(), change(), change()] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("", 1, TTL), "key: must have 1 to 500 characters"),
+        (("k" * 501, 1, TTL), "key: must have 1 to 500 characters"),
+        (("k", 10**15 + 1, TTL), "value: must be a whole number from -1000000000000000 to 1000000000000000"),
+        (("k", 10**30, TTL), "value: must be a whole number"),
+        (("k", 0.5, TTL), "value: must be a whole number"),
+        (("k", 1, 0), "ttl: must be from 1 ms to 3650 days"),
+    ],
+)
+def test_bounds_are_named(backend: ExecutionsLimiterBackend, arguments: tuple[Any, ...], fault: str) -> None:
+    with pytest.raises(LimiterError, match=fault):
+        backend.add(*arguments)
+    assert backend.add("k" * 500, 10**15, TTL)
+
+
+def test_too_many_keys_and_a_value_that_overflows_are_named(backend: ExecutionsLimiterBackend) -> None:
+    with pytest.raises(LimiterError, match="sums at most 3600; take a shorter window"):
+        backend.incr_and_sum("k", lambda: [str(number) for number in range(3601)], 1, 9, TTL)
+    backend.add("k", 10**15, TTL)
+    with pytest.raises(LimiterError, match="value: must be a whole number"):
+        backend.incr("k", 1, maximum=10**16, ttl=TTL)
+
+
+def test_limit_holds_for_processes_at_once(backends: list[ExecutionsLimiterBackend], database: Database) -> None:
+    def acquire(backend: ExecutionsLimiterBackend) -> int:
+        return sum(backend.incr("k", 1, maximum=20, ttl=TTL) for _ in range(4))
+
+    assert sum(at_once(*(partial(acquire, each) for each in backends))) == 20
+    assert [row.value for row in database.fetch(VALUES)] == [20]
+
+
+def test_mutex_is_held_by_one_process(backends: list[ExecutionsLimiterBackend]) -> None:
+    held, most, lock = 0, 0, threading.Lock()
+
+    def work(backend: ExecutionsLimiterBackend) -> int:
+        nonlocal held, most
+        acquired = 0
+        for _ in range(4):
+            with ConcurrentRateLimiter(backend, "mutex").acquire(raise_on_failure=False) as is_acquired:
+                if not is_acquired:
+                    continue
+                acquired += 1
+                with lock:
+                    held, most = held + 1, max(most, held + 1)
+                with lock:
+                    held -= 1
+        return acquired
+
+    assert sum(at_once(*(partial(work, each) for each in backends))) >= 1
+    assert most == 1
+
+
+def test_sum_bounds_changes_of_different_keys_at_once(backends: list[ExecutionsLimiterBackend]) -> None:
+    """Each of the keys is new, and each change sums all: without locks on absent rows, several succeed too many."""
+    keys = [f"window@{number}" for number in range(4)]
+
+    def acquire(backend: ExecutionsLimiterBackend, key: str) -> int:
+        return sum(backend.incr_and_sum(key, lambda: keys, 1, 5, TTL) for _ in range(3))
+
+    assert sum(at_once(*(partial(acquire, each, keys[n % 4]) for n, each in enumerate(backends)))) == 5
+
+
+def test_one_party_clears_a_barrier(backends: list[ExecutionsLimiterBackend]) -> None:
+    for number in range(5):
+        barriers = [Barrier(each, f"barrier-{number}", ttl=TTL) for each in backends]
+        assert [each.create(16) for each in barriers] == [True] + [False] * 15
+        waits: list[Callable[[], bool]] = [partial(each.wait, block=False) for each in barriers]
+        assert sum(at_once(*waits)) == 1
+
+
+def test_blocked_parties_leave_when_the_last_one_comes(backend: ExecutionsLimiterBackend) -> None:
+    barrier = Barrier(backend, "blocking", ttl=TTL)
+    assert barrier.create(3)
+    assert at_once(*[partial(barrier.wait, timeout=30_000)] * 3) == [True, True, True]
+    assert barrier.wait()
+
+
+def test_wait_ends_at_its_timeout(backend: ExecutionsLimiterBackend) -> None:
+    assert not backend.wait("k@events", 1)
+    backend.wait_notify("k@events", TTL)
+    assert backend.wait("k@events", 0)
+
+
+@pytest.mark.own_faults
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_party_counts_once_if_its_answer_is_lost(
+    database_url: str, database: Database, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # the proxy reads statements of psycopg2 only
+    with PgProxy(urlsplit(database_url).port or 5432) as proxy:
+        backend = backend_of(proxy.url(database_url))
+        barrier = Barrier(backend, "k", ttl=TTL)
+        assert barrier.create(3)
+        proxy.arm("te_limiter_change", fault)
+        assert not barrier.wait(block=False)
+        assert proxy.fired == 1
+        backend.close()
+    assert [row.value for row in database.fetch(VALUES) if not row.party] == [2]
+
+
+def test_broken_connection_is_replaced(backend: ExecutionsLimiterBackend, database: Database) -> None:
+    backend.add("k", 1, TTL)
+    ended = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND query LIKE '%te_limiter%' AND pid <> pg_backend_pid()"
+    )
+    assert database.fetch(ended)
+    assert backend.incr("k", 1, maximum=2, ttl=TTL)
+
+
+@pytest.fixture
+def caller(database: Database, database_url: str) -> Iterator[Caller]:
+    with calling(database, database_url) as caller:
+        yield caller
+
+
+def test_role_needs_execute_only(caller: Caller, database_url: str) -> None:
+    netloc = f"{caller.name}:{quote(PASSWORD)}@{urlsplit(database_url).netloc.rpartition('@')[2]}"
+    backend = backend_of(urlsplit(database_url)._replace(netloc=netloc).geturl())
+    with pytest.raises(LimiterError, match="GRANT EXECUTE ON FUNCTION te_limiter_add, te_limiter_change"):
+        backend.add("k", 1, TTL)
+    caller.run(f"GRANT EXECUTE ON FUNCTION te_limiter_add, te_limiter_change, te_limiter_value TO {caller.name}")
+    assert backend.add("k", 1, TTL)
+    assert backend.incr("k", 1, maximum=2, ttl=TTL)
+    assert not backend.wait("absent", 0)
+    backend.close()
+
+
+def test_database_without_the_functions_names_the_upgrade(
+    backend: ExecutionsLimiterBackend, database: Database
+) -> None:
+    database.fetch(text("DO $$ BEGIN ALTER FUNCTION te_limiter_add RENAME TO te_limiter_gone; END $$"))
+    with pytest.raises(LimiterError, match=r"db upgrade.*RedisBackend"):
+        backend.add("k", 1, TTL)
+    database.fetch(text("DO $$ BEGIN ALTER FUNCTION te_limiter_gone RENAME TO te_limiter_add; END $$"))
+
+
+def test_broker_of_the_api_needs_the_database(database_url: str) -> None:
+    broker = TaskExecutorBroker(url="http://127.0.0.1:9", worker="unix:/nowhere")
+    with pytest.raises(TypeError, match=r"give the database, ExecutionsLimiterBackend\(broker, url=…\)"):
+        ExecutionsLimiterBackend(broker)
+    backend = ExecutionsLimiterBackend(broker, url=database_url)
+    assert backend.add("k", 1, TTL)
+    backend.close()
+
+
+def test_rows_are_pruned_an_hour_after_they_expire(backend: ExecutionsLimiterBackend, database: Database) -> None:
+    for number in range(5):
+        backend.add(f"old-{number}", 1, TTL)
+        expire(database, f"old-{number}", age=3_660)
+    backend.add("young", 1, TTL)
+    expire(database, "young", age=3_540)
+    backend.add("valid", 2, TTL)
+    backend.decr("valid", 1, minimum=1, ttl=TTL)
+    assert chores(database, batch=2).prune_limiter_values() == {"limiter_values": 5}
+    assert [row.key for row in database.fetch(VALUES)] == ["valid", "valid", "young"]
