@@ -16,8 +16,10 @@ PAGE = DOCS / "reference" / "dramatiq.md"
 HEAD = """# Compatibility with Dramatiq
 
 Dramatiq's own tests over `TaskExecutorBroker` ([how-to](../how-to/actors.md)), compared with its source by a test.
-*Unchanged*: passes as it is; its fixtures, `StubBroker` and `RedisBroker` stand for this broker. *Adapted*: another
-test of this project shows the same. *Not ours*: concerns no broker, or a part of another broker.
+*Unchanged*: passes as it is; its fixtures, `StubBroker` and `RedisBroker` stand for this broker, and tests of results,
+rate limiters, barriers and group callbacks run with `ExecutionsBackend` and `ExecutionsLimiterBackend` as well as with
+Dramatiq's stub. *Adapted*: another test of this project shows the same. *Not ours*: concerns no broker, or a part of
+another broker.
 
 """
 

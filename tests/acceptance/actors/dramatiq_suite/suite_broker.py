@@ -54,3 +54,7 @@ class SuiteBroker(TaskExecutorBroker):
             self.flush(queue_name)
         for letters in self.dead_letters_by_queue.values():
             letters.clear()
+
+    def forget_limits(self) -> None:
+        """Delete the values of limiters: Dramatiq's tests use the same keys."""
+        self.sender.run(lambda execute: execute("WITH gone AS (DELETE FROM limiter_values) SELECT 1", ()))

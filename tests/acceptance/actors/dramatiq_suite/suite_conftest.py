@@ -14,7 +14,7 @@ from dramatiq.rate_limits import backends as rate_limit_backends
 from dramatiq.results import backends as result_backend_classes
 from suite_broker import SuiteBroker
 from suite_common import worker
-from task_executor_dramatiq import ExecutionsBackend
+from task_executor_dramatiq import ExecutionsBackend, ExecutionsLimiterBackend
 
 logging.basicConfig(level=logging.INFO)
 
@@ -93,7 +93,17 @@ def stub_rate_limiter_backend() -> Any:
     return rate_limit_backends.StubBackend()
 
 
-@pytest.fixture(params=["stub"])
+@pytest.fixture
+def executions_rate_limiter_backend() -> Iterator[ExecutionsLimiterBackend]:
+    broker = SuiteBroker()
+    broker.forget_limits()
+    backend = ExecutionsLimiterBackend(broker)
+    yield backend
+    backend.close()
+    broker.close()
+
+
+@pytest.fixture(params=["stub", "executions"])
 def rate_limiter_backend(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue(f"{request.param}_rate_limiter_backend")
 
