@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
 def test_page_sends_runs_and_joins_a_transaction(
     user: User, database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, setting_up, in_a_transaction = (block for _, block in blocks_of(DOCS / "how-to" / "actors.md"))
-    (tmp_path / "page_tasks.py").write_text(setting_up)
+    _, setting_up, in_a_transaction, limits = (block for _, block in blocks_of(DOCS / "how-to" / "actors.md"))
+    (tmp_path / "page_tasks.py").write_text(setting_up + limits)
     user.stack.web()
     user.worker()
     user.env["PYTHONPATH"] += os.pathsep + str(tmp_path)
@@ -39,6 +39,14 @@ def test_page_sends_runs_and_joins_a_transaction(
         exec(in_a_transaction, {"session": session, "broker": page_tasks.broker, "add": page_tasks.add})
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     assert page_tasks.add.send(3, 4).get_result(block=True) == 7
+    group = dramatiq.group([page_tasks.add.message(1, number) for number in range(2)])
+    callback = page_tasks.add.message(5, 6)
+    group.add_completion_callback(callback)
+    group.run()
+    assert callback.get_result(block=True) == 11
+    with page_tasks.ledger.acquire(), page_tasks.ledger.acquire(raise_on_failure=False) as acquired_again:
+        assert not acquired_again
+    page_tasks.limits.close()
     page_tasks.broker.close()
     del sys.modules["page_tasks"]
     dramatiq.set_broker(None)

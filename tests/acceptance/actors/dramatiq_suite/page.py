@@ -16,10 +16,9 @@ PAGE = DOCS / "reference" / "dramatiq.md"
 HEAD = """# Compatibility with Dramatiq
 
 Dramatiq's own tests over `TaskExecutorBroker` ([how-to](../how-to/actors.md)), compared with its source by a test.
-*Unchanged*: passes as it is; its fixtures, `StubBroker` and `RedisBroker` stand for this broker, and tests of results,
-rate limiters, barriers and group callbacks run with `ExecutionsBackend` and `ExecutionsLimiterBackend` as well as with
-Dramatiq's stub. *Adapted*: another test of this project shows the same. *Not ours*: concerns no broker, or a part of
-another broker.
+*Unchanged*: passes as it is; its fixtures, `StubBroker` and `RedisBroker` stand for this broker. Tests of results,
+rate limiters, barriers and group callbacks also run with `ExecutionsBackend` and `ExecutionsLimiterBackend`. *Adapted*:
+another test of this project shows the same. *Not ours*: concerns no broker, or a part of another broker.
 
 """
 
@@ -79,8 +78,8 @@ def page_of(counts: dict[str, int]) -> str:
         total += row
         rows.append(_row(f"`{file}`", row))
     table = "| file | tests | unchanged | adapted | not ours |\n|---|--:|--:|--:|--:|\n"
-    adapted = [f"| `{_short(each)}` | {each.reason} | `{each.own}` |" for each in left_out if each.kind == "adapted"]
-    others = [f"| `{_short(each)}` | {each.reason} |" for each in left_out if each.kind == "not ours"]
+    adapted = [f"| {names} | {reason} | `{own}` |" for names, reason, own in _grouped(left_out, "adapted")]
+    others = [f"| {names} | {reason} |" for names, reason, _ in _grouped(left_out, "not ours")]
     return (
         HEAD
         + table
@@ -97,6 +96,15 @@ def _row(name: str, counted: Counter[str]) -> str:
     return (
         f"| {name} | " + " | ".join(str(counted[key]) for key in ("tests", "unchanged", "adapted", "not ours")) + " |"
     )
+
+
+def _grouped(left_out: list[LeftOut], kind: str) -> list[tuple[str, str, str]]:
+    """Return the names of the tests of each reason, the reason, and the test that shows the same."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in left_out:
+        if each.kind == kind:
+            found.setdefault((each.reason, each.own), []).append(f"`{_short(each)}`")
+    return [(", ".join(names), reason, own) for (reason, own), names in found.items()]
 
 
 def _short(each: LeftOut) -> str:
