@@ -3,6 +3,7 @@
 Each actor appends a line to the file EFFECTS.
 """
 
+import ctypes
 import os
 import signal
 import time
@@ -76,6 +77,14 @@ def hold(word: str) -> None:
     while not Path(word).exists():
         time.sleep(0.01)
     write("held", word)
+
+
+@dramatiq.actor
+def hold_gil(seconds: int) -> None:
+    """Keep the lock of the interpreter, so that no other thread of the process runs."""
+    write("gil", seconds)
+    ctypes.PyDLL(None).sleep(seconds)
+    write("released")
 
 
 @dramatiq.actor(max_retries=0)
