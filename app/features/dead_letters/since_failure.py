@@ -13,7 +13,7 @@ from typing import Any
 from app.features.breakers import store as breakers
 from app.features.dead_letters.letter_list import get_letter
 from app.kernel.db import Database
-from app.kernel.db.gathered_reads import gather
+from app.kernel.db.gathered_reads import run_gathered
 from app.kernel.db.reads import Reads, RememberedReads
 from app.kernel.formats import escaped, is_same_json, numbered
 from app.kernel.sql import read_together, statement
@@ -133,7 +133,8 @@ def since_failures(database: Database, letters: Sequence[DeadLetter]) -> dict[st
     """Read the same of several letters, by letter, with one statement of each kind."""
     tasks = {each.letter_id: partial(_since, letter=each) for each in letters}
     order = (VERSIONS, ENDS_SINCE, breakers.OF_ENDPOINT, SECRETS_SINCE)
-    return gather(RememberedReads(database), tasks, order=order, may_go_on=lambda: True)
+    known, apart = RememberedReads(database), database.is_cockroach
+    return run_gathered(known, tasks, order=order, may_go_on=lambda: True, apart=apart)
 
 
 def _since(reads: Reads, letter: DeadLetter) -> SinceFailure:

@@ -34,12 +34,13 @@ class _Noted:
         return self._known.fetch(statement, given)
 
 
-def gather(
+def run_gathered(
     known: RememberedReads,
     tasks: Mapping[K, Callable[[Reads], V]],
     *,
     order: Sequence[Executable],
     may_go_on: Callable[[], bool],
+    apart: bool,
 ) -> dict[K, V]:
     """Return the results of tasks that only read and compute.
 
@@ -59,21 +60,21 @@ def gather(
         if noted.wanted:
             places = {statement: place for place, statement in enumerate(order)}
             statement = min(noted.wanted, key=lambda each: places.get(each, len(places)))
-            _learn(known, statement, noted.wanted[statement])
+            wanted = noted.wanted[statement]
+            for params, rows in zip(wanted, read_several(known.reads, statement, wanted, apart=apart), strict=True):
+                known.learn(statement, params, rows)
     return {key: found[key] for key in tasks if key in found}
 
 
-def _learn(known: RememberedReads, statement: Executable, wanted: Sequence[Params]) -> None:
-    for params, rows in zip(wanted, read_several(known.reads, statement, wanted), strict=True):
-        known.learn(statement, params, rows)
-
-
-def read_several(reads: Reads, statement: Executable, wanted: Sequence[Params]) -> Sequence[Sequence[Any]]:
+def read_several(
+    reads: Reads, statement: Executable, wanted: Sequence[Params], *, apart: bool
+) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement for each of several parameters, by one statement if it has a form for several.
 
-    Parameters that differ in more than the arrays of the form, such as a LIMIT, are read apart.
+    Parameters that differ in more than the arrays of the form, such as a LIMIT, are read apart. On CockroachDB all are:
+    it turns a lateral subquery with LIMIT into a join with every row.
     """
-    if len(wanted) == 1 or statement not in OF_SEVERAL:
+    if apart or len(wanted) == 1 or statement not in OF_SEVERAL:
         return [reads.fetch(statement, params) for params in wanted]
     of_several, types = OF_SEVERAL[statement]
     found: list[list[Any]] = [[] for _ in wanted]

@@ -6,8 +6,9 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from app.kernel.db.gathered_reads import gather, read_several
-from app.kernel.db.reads import Reads, RememberedReads
+from app.kernel.db import Database
+from app.kernel.db.gathered_reads import read_several, run_gathered
+from app.kernel.db.reads import RememberedReads
 from app.kernel.function_types import Clock
 from app.kernel.sql import read_together, statement
 from app.kernel.unreadable import readable
@@ -58,7 +59,7 @@ class _Ahead(NamedTuple):
 
 
 def explain_several(
-    reads: Reads,
+    database: Database,
     executions: Collection[str],
     *,
     reclaim_every: timedelta,
@@ -68,19 +69,20 @@ def explain_several(
 ) -> Mapping[str, Explanation]:
     """Explain executions by id, until `seconds` are over; unknown executions are left out."""
     until = clock() + seconds
-    rows = reads.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
+    rows = database.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
     readable_facts = readable(Facts.from_row, rows, "execution {.execution_id}".format)
     facts = {each.execution_id: each for each in readable_facts}
     if clock() >= until:
         return {}
-    known = RememberedReads(reads)
-    _learn_places(known, reads, [each for each in facts.values() if _is_due(each)])
+    known = RememberedReads(database)
+    _learn_places(known, database, [each for each in facts.values() if _is_due(each)])
     tasks = {
         each.execution_id: partial(explained, facts=each, reclaim_every=reclaim_every, reasons=reasons)
         for each in filter(None, map(facts.get, executions))
     }
     order = [LAST_EVENT, *(statement for reason in reasons for statement in reason.statements)]
-    return gather(known, tasks, order=order, may_go_on=lambda: clock() < until)
+    apart = database.is_cockroach
+    return run_gathered(known, tasks, order=order, may_go_on=lambda: clock() < until, apart=apart)
 
 
 def _is_due(facts: Facts) -> bool:
@@ -88,11 +90,13 @@ def _is_due(facts: Facts) -> bool:
     return is_queued and facts.run_at <= facts.now
 
 
-def _learn_places(known: RememberedReads, reads: Reads, due: Sequence[Facts]) -> None:
+def _learn_places(known: RememberedReads, database: Database, due: Sequence[Facts]) -> None:
     """Read each partition once for all of its executions."""
     shared = {"executions": [each.execution_id for each in due], "most": MAX_AHEAD + 1, "most_above": MAX_ABOVE}
     partitions = {_key(each): partition_of(each) | shared for each in due}
-    lines = dict(zip(partitions, read_several(reads, LINE, [*partitions.values()]), strict=True))
+    lines = dict(
+        zip(partitions, read_several(database, LINE, [*partitions.values()], apart=database.is_cockroach), strict=True)
+    )
     for each in due:
         line = lines[_key(each)]
         ahead = next((row.ahead for row in line if row.execution_id == each.execution_id), MAX_AHEAD + 1)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Executable
 
 from app.kernel import sql
-from app.kernel.db.gathered_reads import gather
+from app.kernel.db.gathered_reads import run_gathered
 from app.kernel.db.reads import Reads, RememberedReads
 
 FIRST = sql.statement("test.first", "SELECT CAST(:key AS TEXT) AS value LIMIT :most")
@@ -52,14 +52,17 @@ def two(key: str) -> tuple[Executable, Mapping[str, object]]:
     return SECOND, {"key": key}
 
 
-def run(tasks: Mapping[str, Sequence[tuple[Executable, Mapping[str, object]]]], *, rounds: int = 99) -> Any:
+def run(
+    tasks: Mapping[str, Sequence[tuple[Executable, Mapping[str, object]]]], *, rounds: int = 99, apart: bool = False
+) -> Any:
     """Return the results of tasks, and the statements that ran for them."""
     recorder, passed = Recorder(), count()
-    found = gather(
+    found = run_gathered(
         RememberedReads(recorder),
         {name: lambda reads, wanted=wanted: values(reads, *wanted) for name, wanted in tasks.items()},
         order=[FIRST, SECOND],
         may_go_on=lambda: next(passed) < rounds,
+        apart=apart,
     )
     return found, recorder.read
 
@@ -90,3 +93,8 @@ def test_tasks_that_are_left_have_no_result() -> None:
     assert run(tasks, rounds=0) == ({}, [])
     assert run(tasks, rounds=1) == ({"b": []}, [("test.first", "y")])
     assert run(tasks, rounds=2) == ({"b": [], "c": ["y"]}, [("test.first", "y"), ("test.second", "x")])
+
+
+def test_each_read_is_a_statement_of_its_own_if_reads_run_apart() -> None:
+    tasks = {"a": [two("x")], "b": [two("y")]}
+    assert run(tasks, apart=True) == ({"a": ["x"], "b": ["y"]}, [("test.second", "x"), ("test.second", "y")])
