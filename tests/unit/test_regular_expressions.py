@@ -34,7 +34,8 @@ FORMED: dict[str, list[str]] = {
 }
 # Patterns without a proof, and why they are fast.
 BOUNDED = {
-    "app/kernel/name_patterns.py: _compiled": "patterns of routes and names of endpoints have at most 128 characters"
+    "app/kernel/name_patterns.py: _compiled": "patterns of routes and names of endpoints have at most 128 characters",
+    "app/kernel/sql.py: read_together.of_each": "it reads statements of the product",
 }
 
 

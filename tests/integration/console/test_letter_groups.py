@@ -7,7 +7,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api
-from tests.integration.console.test_page_statements import MAX_STATEMENTS
+from tests.integration.console.page_statements import MAX_STATEMENTS
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import register
 from tests.integration.statements import Statements

@@ -14,7 +14,7 @@ from app.kernel.processes import actor_processes, worker_lease
 from app.kernel.processes.actor_processes import ActorProcess
 from tests import rows
 from tests.integration.client import Api
-from tests.integration.console.test_page_statements import Waits, with_many_statements
+from tests.integration.console.page_statements import Waits, with_many_statements
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created, one_shot, register
 from tests.integration.statements import Statements

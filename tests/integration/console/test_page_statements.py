@@ -1,8 +1,7 @@
 """Statements of a page: few, whatever it shows, so that an open console costs the database little."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from flask import Flask
@@ -16,19 +15,15 @@ from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.bulk import bulk_job_kind
 from benchmarks.console_addresses import addresses
-from benchmarks.statement_costs import is_setting
 from tests import rows
 from tests.console_story import Story
 from tests.integration.client import Api
+from tests.integration.console.page_statements import Waits, with_many_statements
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created, cron, one_shot, register, register_all
 from tests.integration.statements import Statements
 from tests.waiting import HUNG_SECONDS
 
-MAX_STATEMENTS = 12
-TARGET = "https:api.example.com:443"
-LATE = timedelta(seconds=-5)
-DUE = {"later": timedelta(hours=1)}
 WORDS = {
     "broken": "breaker",
     "paused": "its endpoint &#39;paused&#39; is paused",
@@ -109,17 +104,6 @@ def test_list_without_a_match_runs_few_statements(
     assert with_many_statements(app, statements, [f"/console/executions?{wanted}"]) == {}
 
 
-def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[str]) -> dict[str, list[str]]:
-    """Open pages twice; return the statements of pages that run too many the second time."""
-    admin, read = Visitor(app, Scope.ADMIN), dict[str, list[str]]()
-    for address in wanted:
-        assert "This part cannot be shown" not in admin.get(address), address
-        statements.clear()
-        admin.get(address)
-        read[address] = [each for each in statements.texts if not is_setting(each)]
-    return {address: texts for address, texts in read.items() if len(texts) > MAX_STATEMENTS}
-
-
 def test_pages_of_waiting_and_ended_executions_run_few_statements(
     app: Flask, api: Api, places: Mapping[str, str], database: Database, statements: Statements
 ) -> None:
@@ -176,33 +160,3 @@ def executions_of(database: Database) -> list[str]:
     """Return an execution of each status and endpoint."""
     query = text("SELECT min(execution_id) AS id FROM executions GROUP BY endpoint, status ORDER BY 1")
     return [row.id for row in database.fetch(query)]
-
-
-class Waits:
-    """Executions that wait for each reason, by words of their explanations."""
-
-    def __init__(self, api: Api, database: Database) -> None:
-        names = ("broken", "paused", "limited", "queued", "unserved", "behind", "later")
-        for name in names:
-            rows.add_endpoint(database, name)
-        rows.add_breaker(database, TARGET, "open", open_for=timedelta(minutes=1))
-        led = text("INSERT INTO breaker_endpoints (target, endpoint) VALUES (:target, :name)")
-        for name in ("broken", *(f"e{number}" for number in range(20))):
-            database.fetch(led, {"target": TARGET, "name": name})
-        assert api.post("/endpoints/paused/pause", {}).status_code == 200
-        assert api.send("PATCH", "/endpoints/limited", json={"limits": {"max_in_flight": 1}}).status_code == 200
-        worker_lease.register(
-            database, worker_id="w", host="h", pid=1, queues=["http", "still"], capacity=9, lease_ms=6_000_000
-        )
-        found = {name: rows.add_executions(database, 3, endpoint=name, due_in=DUE.get(name, LATE)) for name in names}
-        rows.move_to_one_shard(database)
-        for name, queue in (("queued", "still"), ("unserved", "nobody")):
-            move = text("UPDATE executions SET queue = :queue WHERE endpoint = :name")
-            database.fetch(move, {"queue": queue, "name": name})
-        assert api.post("/queues/still/pause", {}).status_code == 200
-        run = text(
-            "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
-            " WHERE execution_id = :id"
-        )
-        database.fetch(run, {"id": found["limited"][0]})
-        self.last = {name: executions[-1] for name, executions in found.items()}
