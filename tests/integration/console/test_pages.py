@@ -99,12 +99,6 @@ def test_static_files_are_kept_for_a_year_under_their_hash(app: Flask, reader: V
     assert browser.get("/console/static/console.css").status_code == 404
 
 
-def test_page_weighs_less_than_150_kilobytes(app: Flask, reader: Visitor) -> None:
-    page = reader.get("/console")
-    files = re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page)
-    assert len(page) + sum(len(app.test_client().get(file).data) for file in files) < 150_000
-
-
 REFUSED = {
     "another site": {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
     "another origin": {"Origin": "http://evil.example"},
