@@ -80,7 +80,7 @@ def day() -> Values:
         "day": shown,
         "found": found,
         "rows": [
-            _row(each, late[job_id], waiting[job_id], runs.get(job_id, ()), at)
+            _row(each, late[job_id], waiting[job_id], runs[job_id], at)
             for each, job_id in zip(listed, jobs, strict=True)
         ],
         "more": max(0, len(found.schedules) - ROWS),

@@ -8,12 +8,14 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.kernel.sql import OF_SEVERAL
 from app.queue.jobs.latest_runs import LATEST
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import FACTS
 from app.queue.reading.execution_list import executions_page
 from app.queue.reading.execution_queries import attempts_query
 from app.queue.reading.log_lines import logs_query
+from schema.states import FINAL
 from tests import rows
 
 
@@ -75,12 +77,12 @@ def test_last_runs_of_each_job_are_read_in_their_order(history: Database) -> Non
     """A job may have run a million times: nothing may be sorted but the few last runs of each status."""
     history.fetch(text("UPDATE executions SET job_id = (SELECT min(job_id) FROM jobs)"))
     history.fetch(text("ANALYZE executions"))
-    lines = [line[0] for line in history.fetch(text(f"EXPLAIN {LATEST}"), {"jobs": ["job_1", "job_2"]})]
-    read = [line for line in lines if "idx_executions_ended_of_job" in line]
-    assert len(read) == 1, "\n".join(lines)
-    assert "Backward using" in read[0]
-    above = lines[lines.index(read[0]) - 1]
-    assert "Limit" in above, "\n".join(lines)
+    several, _ = OF_SEVERAL[LATEST]
+    params = {"job_id": ["job_1", "job_2"], "nth": [0, 1]}
+    lines = [line[0] for line in history.fetch(text(f"EXPLAIN {several}"), params)]
+    read = [place for place, line in enumerate(lines) if "Backward using idx_executions_ended_of_job" in line]
+    assert len(read) == len(FINAL), "\n".join(lines)
+    assert all("Limit" in lines[place - 1] for place in read), "\n".join(lines)
 
 
 @pytest.mark.postgresql_only
