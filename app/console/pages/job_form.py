@@ -108,7 +108,7 @@ def typed_job(texts: dict[str, str], schema: Mapping[str, Any] | None, *, trigge
 def load(schema: Schema, typed: TypedJob, body: dict[str, Any]) -> dict[str, Any] | None:
     """Load a body as the API does; None if it has faults, which are noted at their fields."""
     try:
-        checked: Any = parse_json(json.dumps(body))
+        checked: Any = parse_json(json.dumps(body), has_places=False)
         loaded: dict[str, Any] = schema.load(checked)
     except ValidationError as error:
         typed.add_faults_of_schema(error)

@@ -121,7 +121,7 @@ def parsed(text: str, where: str) -> Document:
     """Read a document; raises CommandError with the fault and its place."""
     sections = services().catalog_sections
     try:
-        value = parse_json(json.dumps(yaml.load(text, Loader=_Loader)))  # noqa: S506 - a SafeLoader
+        value = parse_json(json.dumps(yaml.load(text, Loader=_Loader)), has_places=False)  # noqa: S506 - a SafeLoader
         if value is None:
             # A truncated file may be empty: with --delete it would delete everything.
             raise CommandError(f"{where} is empty; write {{}} for no definitions at all")

@@ -143,7 +143,7 @@ def delete(name: str, yes: bool, as_json: bool) -> None:
 
 def _read(file: Any) -> Rule:
     try:
-        value = parse_json(compact_json(yaml.safe_load(file.read())))
+        value = parse_json(compact_json(yaml.safe_load(file.read())), has_places=False)
     except (yaml.YAMLError, TypeError, ValueError, RecursionError, InvalidRequestError) as error:
         raise CommandError(f"{file.name} is not valid: {' '.join(str(error).split())}") from None
     if not isinstance(value, dict):

@@ -37,10 +37,13 @@ def invalid(details: list[Detail]) -> InvalidRequestError:
     return InvalidRequestError.of_faults(*details)
 
 
-def parse_json(text: str) -> Any:
-    """Parse JSON; raises InvalidRequestError, also for extensions that only Python's parser accepts."""
+def parse_json(text: str, *, has_places: bool = True) -> Any:
+    """Parse JSON; raises InvalidRequestError, also for extensions that only Python's parser accepts.
+
+    `has_places` is false for a text that its author has not seen: faults then have no line and column.
+    """
     try:
-        value = decode(text)
+        value = decode(text, has_places=has_places)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:

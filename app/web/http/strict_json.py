@@ -13,16 +13,24 @@ _JSON_TOKEN = re.compile(
     re.DOTALL,
 )
 _NEWLINE = "\n"
+MAX_SEARCHED = 65_536
+"""Characters of a text in which the place of a refused value is searched: it takes a second for a megabyte."""
 
 
-def decode(text: str) -> Any:
-    """Parse JSON; raises RecursionError, or ValueError with the line and column of the fault."""
+def decode(text: str, *, has_places: bool = True) -> Any:
+    """Parse JSON; raises RecursionError, or ValueError with the line and column of the fault.
+
+    Args:
+        text: The JSON.
+        has_places: False for a text that its author has not seen, such as JSON made from YAML.
+    """
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{place(text, error.pos)}: {error.msg}") from None
     except _RefusedValueError as error:
-        raise ValueError(_with_place(text, error)) from None
+        is_searched = has_places and len(text) <= MAX_SEARCHED
+        raise ValueError(_with_place(text, error) if is_searched else str(error)) from None
 
 
 class _RefusedValueError(ValueError):
@@ -32,8 +40,11 @@ class _RefusedValueError(ValueError):
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _repeated(next(name for name in value if names.count(name) > 1))
+        seen = set[str]()
+        for name, _ in pairs:
+            if name in seen:
+                raise _repeated(name)
+            seen.add(name)
     return value
 
 
