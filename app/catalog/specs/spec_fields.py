@@ -20,7 +20,8 @@ _RULE = "template_rule"
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
 NOT_SOLE_SECRET = "Must be one {{secret.NAME}} placeholder."
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
-_READABLE_PASSWORD = r"[A-Za-z]+://[^/?#@:]*:(?![^/?#@]*\{\{\s*secret\.)[^/?#@]+@"
+# A password that is anything but one secret; it ends at the last @ before the path.
+_READABLE_PASSWORD = r"[^/?#:]*://[^/?#:]*:(?!\{\{\s*secret\.[^{}]+\}\}@[^/?#@]*(?:[/?#]|$))[^/?#]+@"
 
 
 def matches(pattern: str | re.Pattern[str], message: str) -> validate.Regexp:
