@@ -77,7 +77,7 @@ def _abandon_output() -> None:
 def _worded(error: TaskExecutorError) -> str:
     text = error.explained + (_similar(error.name) if isinstance(error, EndpointNotFoundError) else "")
     faults = [f"{each['pointer']}: {each['message'].removesuffix('.')}" for each in error.details]
-    return "; ".join([text, *(fault for fault in faults if fault not in text)])
+    return "; ".join([text, *(fault for fault in faults if f" {fault}" not in f" {text}")])
 
 
 def _similar(name: str) -> str:

@@ -80,7 +80,8 @@ class ApiError(TaskExecutorError):
         self.retryable = retryable
         self.retry_after = retry_after
         faults = (f"{detail['pointer']}: {detail['message']}" for detail in self.details[:5])
-        explained = "; ".join([message, *(fault for fault in faults if fault not in message)])
+        # The pointer of a fault may be the end of another one.
+        explained = "; ".join([message, *(fault for fault in faults if f" {fault}" not in f" {message}")])
         super().__init__(f"{operation}: {status} {code}: {explained} (request {request_id})")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -93,6 +93,9 @@ def test_similar_endpoint_is_suggested_to_readers_only(app: Flask, api: Api, dat
         assert error["message"] == unknown + remedy
         (item,) = key.post("/jobs/batch", {"jobs": [wrong]}).json["items"]
         assert error["details"] == item["error"]["details"] == [{"pointer": "/endpoint", "message": error["message"]}]
+    calls = one_shot("k", endpoint="welcome", callbacks={"on_failure": "welcom"})
+    hidden = writer.post("/jobs", calls).json["error"]["details"]
+    assert hidden == [{"pointer": "/callbacks/on_failure", "message": f"{unknown} Create it first: POST /endpoints."}]
     assert problem(both.get("/endpoints/zzz"), 404, "ENDPOINT_NOT_FOUND")["message"].endswith("lists the endpoints.")
 
 
