@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Executable
@@ -34,6 +35,19 @@ class _Noted:
         return self._known.fetch(statement, given)
 
 
+class _InTime:
+    """Reads that are refused once the time is over; remembered rows are returned at any time."""
+
+    def __init__(self, known: RememberedReads, may_go_on: Callable[[], bool]) -> None:
+        self._known = known
+        self._may_go_on = may_go_on
+
+    def fetch(self, statement: Executable, params: Params | None = None) -> Sequence[Any]:
+        if not self._known.has(statement, params or {}) and not self._may_go_on():
+            raise _UnreadError
+        return self._known.fetch(statement, params)
+
+
 def run_gathered(
     known: RememberedReads,
     tasks: Mapping[K, Callable[[Reads], V]],
@@ -45,25 +59,32 @@ def run_gathered(
     """Return the results of tasks that only read and compute.
 
     A task starts again after each of its reads, with all rows that were read until then. The first statement of `order`
-    is read first, so that the tasks reach the next statement together. Once `may_go_on` returns False, unfinished tasks
-    have no result.
+    is read first, so that the tasks reach the next statement together. With `apart`, tasks share no statements, so they
+    run one after the other. Once `may_go_on` returns False, nothing is read; tasks that need more have no result.
     """
+    if apart:
+        return _finished(tasks, _InTime(known, may_go_on))
     found, left = dict[K, V](), dict(tasks)
-    while left and may_go_on():
+    while left:
         noted = _Noted(known)
-        for key, task in left.items():
-            try:
-                found[key] = task(noted)
-            except _UnreadError:
-                continue
+        found |= _finished(left, noted)
         left = {key: task for key, task in left.items() if key not in found}
-        if noted.wanted:
-            places = {statement: place for place, statement in enumerate(order)}
-            statement = min(noted.wanted, key=lambda each: places.get(each, len(places)))
-            wanted = noted.wanted[statement]
-            for params, rows in zip(wanted, read_several(known.reads, statement, wanted, apart=apart), strict=True):
-                known.learn(statement, params, rows)
+        if not left or not may_go_on():
+            break
+        places = {statement: place for place, statement in enumerate(order)}
+        statement = min(noted.wanted, key=lambda each: places.get(each, len(places)))
+        wanted = noted.wanted[statement]
+        for params, rows in zip(wanted, read_several(known.reads, statement, wanted, apart=False), strict=True):
+            known.learn(statement, params, rows)
     return {key: found[key] for key in tasks if key in found}
+
+
+def _finished(tasks: Mapping[K, Callable[[Reads], V]], reads: Reads) -> dict[K, V]:
+    found = dict[K, V]()
+    for key, task in tasks.items():
+        with suppress(_UnreadError):
+            found[key] = task(reads)
+    return found
 
 
 def read_several(

@@ -4,11 +4,13 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from sqlalchemy import Executable
 
 from app.kernel.db import Database
-from app.kernel.db.gathered_reads import read_several, run_gathered
-from app.kernel.db.reads import RememberedReads
+from app.kernel.db.gathered_reads import run_gathered
+from app.kernel.db.reads import Reads, RememberedReads
 from app.kernel.function_types import Clock
 from app.kernel.sql import read_together, statement
 from app.kernel.unreadable import readable
@@ -24,10 +26,8 @@ from app.queue.reading.waiting_reasons import (
     Explanation,
     Facts,
     WaitingReason,
-    params_of_ahead,
     partition_of,
 )
-from schema.states import CANCELLABLE, ExecutionStatus
 
 MAX_EXPLAINED = 50
 SECONDS = 1.0  # the executions that are left after this time are not explained
@@ -72,37 +72,37 @@ def explain_several(
     rows = database.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
     readable_facts = readable(Facts.from_row, rows, "execution {.execution_id}".format)
     facts = {each.execution_id: each for each in readable_facts}
-    if clock() >= until:
-        return {}
-    known = RememberedReads(database)
-    _learn_places(known, database, [each for each in facts.values() if _is_due(each)])
     tasks = {
-        each.execution_id: partial(explained, facts=each, reclaim_every=reclaim_every, reasons=reasons)
+        each.execution_id: partial(_explained, facts=each, among=[*facts], reclaim_every=reclaim_every, reasons=reasons)
         for each in filter(None, map(facts.get, executions))
     }
-    order = [LAST_EVENT, *(statement for reason in reasons for statement in reason.statements)]
-    apart = database.is_cockroach
+    order = [LINE, LAST_EVENT, *(statement for reason in reasons for statement in reason.statements)]
+    known, apart = RememberedReads(database), database.is_cockroach
     return run_gathered(known, tasks, order=order, may_go_on=lambda: clock() < until, apart=apart)
 
 
-def _is_due(facts: Facts) -> bool:
-    is_queued = facts.status in CANCELLABLE and facts.status is not ExecutionStatus.PENDING
-    return is_queued and facts.run_at <= facts.now
+def _explained(
+    reads: Reads, facts: Facts, among: Sequence[str], reclaim_every: timedelta, reasons: Sequence[WaitingReason]
+) -> Explanation:
+    return explained(_ReadsOfLines(reads, facts, among), facts, reclaim_every, reasons)
 
 
-def _learn_places(known: RememberedReads, database: Database, due: Sequence[Facts]) -> None:
-    """Read each partition once for all of its executions."""
-    shared = {"executions": [each.execution_id for each in due], "most": MAX_AHEAD + 1, "most_above": MAX_ABOVE}
-    partitions = {_key(each): partition_of(each) | shared for each in due}
-    lines = dict(
-        zip(partitions, read_several(database, LINE, [*partitions.values()], apart=database.is_cockroach), strict=True)
-    )
-    for each in due:
-        line = lines[_key(each)]
-        ahead = next((row.ahead for row in line if row.execution_id == each.execution_id), MAX_AHEAD + 1)
-        of_all = _Ahead(line[0].workers, ahead, line[0].above, line[0].found_above)
-        known.learn(AHEAD, params_of_ahead(each), [of_all])
+class _ReadsOfLines:
+    """Reads for one of several executions: its place is found in the line of its partition, which is read for all."""
 
+    def __init__(self, reads: Reads, facts: Facts, among: Sequence[str]) -> None:
+        self._reads = reads
+        self._execution_id = facts.execution_id
+        self._line = {
+            **partition_of(facts),
+            "executions": among,
+            "most": MAX_AHEAD + 1,
+            "most_above": MAX_ABOVE,
+        }
 
-def _key(facts: Facts) -> tuple[object, ...]:
-    return tuple(partition_of(facts).values())
+    def fetch(self, statement: Executable, params: Mapping[str, object] | None = None) -> Sequence[Any]:
+        if statement is not AHEAD:
+            return self._reads.fetch(statement, params)
+        line = self._reads.fetch(LINE, self._line)
+        ahead = next((row.ahead for row in line if row.execution_id == self._execution_id), MAX_AHEAD + 1)
+        return [_Ahead(line[0].workers, ahead, line[0].above, line[0].found_above)]

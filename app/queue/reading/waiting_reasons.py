@@ -198,12 +198,7 @@ def partition_of(facts: Facts) -> dict[str, Any]:
     }
 
 
-def params_of_ahead(facts: Facts) -> dict[str, Any]:
-    """Return the parameters of AHEAD."""
-    own = {"run_at": facts.run_at, "execution_id": facts.execution_id, "most": MAX_AHEAD + 1, "most_above": MAX_ABOVE}
-    return partition_of(facts) | own
-
-
 def _line(reads: Reads, facts: Facts) -> QueuePosition:
-    (found,) = reads.fetch(AHEAD, params_of_ahead(facts))
+    own = {"run_at": facts.run_at, "execution_id": facts.execution_id, "most": MAX_AHEAD + 1, "most_above": MAX_ABOVE}
+    (found,) = reads.fetch(AHEAD, partition_of(facts) | own)
     return QueuePosition(found.workers, found.ahead + found.above, is_whole=found.found_above < MAX_ABOVE)

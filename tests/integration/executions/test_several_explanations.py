@@ -92,7 +92,7 @@ def test_a_page_of_many_lines_takes_as_few_statements(api: Api, database: Databa
         assert found[each] == api.get(f"/executions/{each}/explain").json["reason"]
 
 
-def test_executions_without_time_are_left_out_and_their_lines_unread(
+def test_executions_that_need_reads_after_the_time_are_left_out(
     database: Database, mixed: list[str], statements: Statements
 ) -> None:
     def explained(seconds: float) -> tuple[list[str], int]:
@@ -102,11 +102,10 @@ def test_executions_without_time_are_left_out_and_their_lines_unread(
         found = explain_several(database, mixed, reclaim_every=timedelta(0), reasons=[], seconds=seconds, clock=clock)
         return list(found), sum("row_number()" in each for each in statements.texts)
 
-    assert explained(1) == ([], 0)
-    assert explained(2) == ([], 1)
-    _, _, *without_events = mixed
-    assert explained(3) == (without_events, 1)
-    assert explained(4) == (mixed, 1)
+    _, _, running, *due, held, held_too, later, bulk = mixed
+    assert explained(1) == ([running, held, held_too, later], 0)
+    assert explained(2) == ([running, *due, held, held_too, later, bulk], 1)
+    assert explained(3) == (mixed, 1)
 
 
 def test_too_many_executions_are_refused(api: Api) -> None:

@@ -53,7 +53,7 @@ def two(key: str) -> tuple[Executable, Mapping[str, object]]:
 
 
 def run(
-    tasks: Mapping[str, Sequence[tuple[Executable, Mapping[str, object]]]], *, rounds: int = 99, apart: bool = False
+    tasks: Mapping[str, Sequence[tuple[Executable, Mapping[str, object]]]], *, reads: int = 99, apart: bool = False
 ) -> Any:
     """Return the results of tasks, and the statements that ran for them."""
     recorder, passed = Recorder(), count()
@@ -61,7 +61,7 @@ def run(
         RememberedReads(recorder),
         {name: lambda reads, wanted=wanted: values(reads, *wanted) for name, wanted in tasks.items()},
         order=[FIRST, SECOND],
-        may_go_on=lambda: next(passed) < rounds,
+        may_go_on=lambda: next(passed) < reads,
         apart=apart,
     )
     return found, recorder.read
@@ -88,13 +88,19 @@ def test_statement_without_a_second_form_runs_for_each() -> None:
     assert run(tasks) == ({"a": ["a"], "b": ["b"]}, [("test.apart", "a"), ("test.apart", "b")])
 
 
-def test_tasks_that_are_left_have_no_result() -> None:
+def test_tasks_that_need_more_reads_after_the_time_have_no_result() -> None:
     tasks = {"a": [two("x")], "b": [], "c": [one("y")]}
-    assert run(tasks, rounds=0) == ({}, [])
-    assert run(tasks, rounds=1) == ({"b": []}, [("test.first", "y")])
-    assert run(tasks, rounds=2) == ({"b": [], "c": ["y"]}, [("test.first", "y"), ("test.second", "x")])
+    assert run(tasks, reads=0) == ({"b": []}, [])
+    assert run(tasks, reads=1) == ({"b": [], "c": ["y"]}, [("test.first", "y")])
+    assert run(tasks, reads=2) == ({"a": ["x"], "b": [], "c": ["y"]}, [("test.first", "y"), ("test.second", "x")])
 
 
-def test_each_read_is_a_statement_of_its_own_if_reads_run_apart() -> None:
-    tasks = {"a": [two("x")], "b": [two("y")]}
-    assert run(tasks, apart=True) == ({"a": ["x"], "b": ["y"]}, [("test.second", "x"), ("test.second", "y")])
+def test_tasks_run_one_after_the_other_if_reads_run_apart() -> None:
+    """So the first tasks have results when the time ends, and others whose rows are remembered."""
+    tasks = {"a": [one("x"), two("x")], "b": [one("y"), two("y")], "c": [two("x")], "d": []}
+    of_a = [("test.first", "x"), ("test.second", "x")]
+    assert run(tasks, reads=1, apart=True) == ({"d": []}, of_a[:1])
+    assert run(tasks, reads=2, apart=True) == ({"a": ["x", "x"], "c": ["x"], "d": []}, of_a)
+    found, read = run(tasks, apart=True)
+    assert list(found) == list("abcd")
+    assert read == [*of_a, ("test.first", "y"), ("test.second", "y")]
