@@ -31,7 +31,9 @@ MANY_NEWER = 100
 MAX_TRIED, TRIED_ROWS = 4, 1_000  # fields of a filter without a match, each left out once; rows of a scan for each
 PRESETS = ("fault", "punctuality", "traffic", "all")
 _FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
-PATIENCE_SECONDS = 0.1  # for the scan for rare executions, and for the reasons of waits
+PATIENCE_SECONDS = 0.1  # for the scan for rare executions
+# For the reasons of waits. On PostgreSQL most of them are known only after the last of about seven statements.
+SECONDS_OF_REASONS = 0.5
 
 page = ConsolePage("executions", "/executions", "Executions", reads="GET /executions", nav="Executions", shortcut="e")
 
@@ -140,9 +142,8 @@ def _reasons(executions: Any) -> dict[str, Explanation]:
     if not waiting:
         return {}
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
-    found = explain_several(
-        services().database, waiting, reclaim_every=reclaim_every, reasons=services().reasons, seconds=PATIENCE_SECONDS
-    )
+    reasons, seconds = services().reasons, SECONDS_OF_REASONS
+    found = explain_several(services().database, waiting, reclaim_every=reclaim_every, reasons=reasons, seconds=seconds)
     return dict(found)
 
 

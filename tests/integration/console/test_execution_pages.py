@@ -33,7 +33,7 @@ def shown(visitor: Visitor, path: str) -> str:
 def test_executions_are_listed_with_the_reason_of_each_wait(
     reader: Visitor, story: Story, columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executions_page, "PATIENCE_SECONDS", 60)  # a slow page leaves reasons out
+    monkeypatch.setattr(executions_page, "SECONDS_OF_REASONS", 60)  # a slow page leaves reasons out
     page = shown(reader, f"{EXECUTIONS}?columns={columns}")
     assert all(each[-6:] in page for each in (story.good, story.failed, story.running, story.waiting[0]))
     if columns != "traffic":

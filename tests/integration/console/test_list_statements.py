@@ -71,7 +71,7 @@ def _waiting(api: Api, database: Database) -> None:
 def test_list_of_many_partitions_runs_few_statements(
     app: Flask, statements: Statements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executions_page, "PATIENCE_SECONDS", HUNG_SECONDS)
+    monkeypatch.setattr(executions_page, "SECONDS_OF_REASONS", HUNG_SECONDS)
     monkeypatch.setattr(executions_page, "ROWS", 100)
     shown = Visitor(app, Scope.ADMIN).get("/console/executions")
     assert {words for words in WORDS if words not in shown} == set()
