@@ -73,13 +73,18 @@ def test_last_error_of_each_execution_on_a_page_is_looked_up_by_index(history: D
 
 
 @pytest.mark.postgresql_only
-def test_last_runs_of_each_job_are_read_in_their_order(history: Database) -> None:
+@pytest.mark.parametrize(
+    ("statement", "params"),
+    [(LATEST, {"job_id": "job_1"}), (OF_SEVERAL[LATEST][0], {"job_id": ["job_1", "job_2"], "nth": [0, 1]})],
+    ids=["one job", "several jobs"],
+)
+def test_last_runs_of_each_job_are_read_in_their_order(
+    history: Database, statement: Executable, params: dict[str, Any]
+) -> None:
     """A job may have run a million times: nothing may be sorted but the few last runs of each status."""
     history.fetch(text("UPDATE executions SET job_id = (SELECT min(job_id) FROM jobs)"))
     history.fetch(text("ANALYZE executions"))
-    several, _ = OF_SEVERAL[LATEST]
-    params = {"job_id": ["job_1", "job_2"], "nth": [0, 1]}
-    lines = [line[0] for line in history.fetch(text(f"EXPLAIN {several}"), params)]
+    lines = [line[0] for line in history.fetch(text(f"EXPLAIN {statement}"), params)]
     read = [place for place, line in enumerate(lines) if "Backward using idx_executions_ended_of_job" in line]
     assert len(read) == len(FINAL), "\n".join(lines)
     assert all("Limit" in lines[place - 1] for place in read), "\n".join(lines)

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import TextClause
 
 from app.kernel.db import Database
+from app.kernel.sql import OF_SEVERAL
 from tests.cases import each_case
 from tests.sql_lint import refused, structural_breaches, unlisted_functions, untyped
 from tests.statements import STATEMENTS
@@ -44,6 +45,12 @@ def test_no_statement_has_syntax_that_cockroachdb_refuses(name: str, clause: Tex
 @each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))
 def test_cockroachdb_has_each_function(name: str, clause: TextClause) -> None:
     assert unlisted_functions(bare(clause)) == set()
+
+
+def test_statements_that_cockroachdb_reads_apart_have_no_lateral_subquery() -> None:
+    """It would turn one with LIMIT into a join with every row."""
+    assert [name for name, clause in STATEMENTS if clause in OF_SEVERAL and "LATERAL" in bare(clause).upper()] == []
+    assert len(OF_SEVERAL.keys() & dict(STATEMENTS).values()) >= 10
 
 
 def test_each_statement_for_postgresql_only_needs_it() -> None:
