@@ -26,5 +26,5 @@ def test_place_of_a_refused_value(text: str, has_places: bool, fault: str) -> No
 @pytest.mark.timeout(60)  # comparing each pair of keys would take a quarter of an hour
 def test_repeated_key_of_a_large_object_is_found_at_once() -> None:
     pairs = [f"{json.dumps(str(number))}: 0" for number in range(200_000)]
-    with pytest.raises(ValueError, match="^an object has the same key twice: '199999'$"):
+    with pytest.raises(ValueError, match=r"^an object has the same key twice: '199999'$"):
         decode("{" + ", ".join([*pairs, pairs[-1]]) + "}")
