@@ -52,6 +52,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 DECLARE
   v_keys text[];
+  v_is_own boolean := te_limiter_change.key = ANY (te_limiter_change.keys);
   v_found bigint;
   v_value numeric;
   v_sum numeric;
@@ -75,7 +76,7 @@ BEGIN
       SELECT k.key, 0, '-infinity' FROM unnest(v_keys) AS k (key) ORDER BY k.key
       ON CONFLICT (key, party) DO NOTHING;
     SELECT count(*), COALESCE(sum(l.value) FILTER (WHERE l.key = te_limiter_change.key), 0),
-           COALESCE(sum(l.value) FILTER (WHERE l.key = ANY (te_limiter_change.keys)), 0)
+           COALESCE(sum(l.value) FILTER (WHERE l.key <> te_limiter_change.key OR v_is_own), 0)
       INTO v_found, v_value, v_sum
       FROM (SELECT r.key, CASE WHEN r.expires_at > clock_timestamp() THEN r.value ELSE 0 END AS value
               FROM {schema}.limiter_values r WHERE r.key = ANY (v_keys) AND r.party = ''
