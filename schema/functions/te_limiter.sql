@@ -21,7 +21,8 @@ BEGIN
 END
 $te_limiter_check$;
 
--- Store a value unless the key has one; return whether it is stored.
+-- Store a value unless the key has one; return whether it is stored. The parties of an expired barrier of this key lose
+-- their answers: a refused party asked last, so its answer may expire after the barrier.
 CREATE OR REPLACE FUNCTION {schema}.te_limiter_add(key text, value numeric, ttl_ms numeric) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $te_limiter_add$
 #variable_conflict use_column
@@ -32,7 +33,11 @@ BEGIN
       clock_timestamp() + te_limiter_add.ttl_ms::double precision * INTERVAL '1 millisecond')
     ON CONFLICT (key, party) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
       WHERE l.expires_at <= clock_timestamp();
-  RETURN FOUND;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  DELETE FROM {schema}.limiter_values WHERE key = te_limiter_add.key AND party <> '';
+  RETURN true;
 END
 $te_limiter_add$;
 

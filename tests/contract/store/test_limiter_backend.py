@@ -185,6 +185,18 @@ def test_one_party_clears_a_barrier(backends: list[ExecutionsLimiterBackend]) ->
         assert sum(at_once(*waits)) == 1
 
 
+def test_new_barrier_knows_no_answers_of_an_expired_one(backend: ExecutionsLimiterBackend, database: Database) -> None:
+    """A party that asked last got its answer when the barrier had no time left; each message is a party of one name."""
+    change = text("SELECT te_limiter_change('k', -1, 1, NULL, 60000, NULL, 'p') AS is_last")
+    assert backend.add("k", 1, TTL)
+    assert [row.is_last for row in database.fetch(change)] == [False]
+    database.fetch(text("UPDATE limiter_values SET expires_at = now() WHERE party = '' RETURNING key"))
+    assert backend.add("k", 2, TTL)
+    assert [row.is_last for row in database.fetch(change)] == [True]
+    assert not backend.add("k", 3, TTL)
+    assert [(row.party, row.value) for row in database.fetch(VALUES)] == [("", 1), ("p", 1)]
+
+
 def test_blocked_parties_leave_when_the_last_one_comes(backend: ExecutionsLimiterBackend) -> None:
     barrier = Barrier(backend, "blocking", ttl=TTL)
     assert barrier.create(3)
