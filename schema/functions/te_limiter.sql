@@ -63,13 +63,23 @@ DECLARE
   v_sum numeric;
   v_is_added boolean;
   v_expires_at timestamptz;
+  v_fault text := CASE
+    WHEN cardinality(te_limiter_change.keys) > {max_limiter_keys} THEN
+      'keys: a change sums at most {max_limiter_keys}; take a shorter window'
+    WHEN EXISTS (SELECT 1 FROM unnest(te_limiter_change.keys) AS k (key)
+                  WHERE k.key IS NULL OR char_length(k.key) NOT BETWEEN 1 AND {max_limiter_key}) THEN
+      'keys: each must have 1 to {max_limiter_key} characters'
+    WHEN te_limiter_change.keys IS NOT NULL AND COALESCE(te_limiter_change.maximum, 'NaN') = 'NaN' THEN
+      'maximum: must be a number, since keys are given'
+    WHEN te_limiter_change.maximum = 'NaN' THEN 'maximum: must be a number, or NULL for none'
+    WHEN te_limiter_change.minimum = 'NaN' THEN 'minimum: must be a number, or NULL for none'
+    WHEN char_length(te_limiter_change.party) NOT BETWEEN 1 AND {max_party} THEN
+      'party: must have 1 to {max_party} characters'
+  END;
 BEGIN
   PERFORM {schema}.te_limiter_check(te_limiter_change.key, te_limiter_change.amount, te_limiter_change.ttl_ms);
-  IF cardinality(te_limiter_change.keys) > {max_limiter_keys} THEN
-    RAISE EXCEPTION USING ERRCODE = 'TE400',
-      MESSAGE = 'te_limiter: keys: a change sums at most {max_limiter_keys}; take a shorter window';
-  ELSIF char_length(te_limiter_change.party) NOT BETWEEN 1 AND {max_party} THEN
-    RAISE EXCEPTION USING ERRCODE = 'TE400', MESSAGE = 'te_limiter: party: must have 1 to {max_party} characters';
+  IF v_fault IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'TE400', MESSAGE = 'te_limiter: ' || v_fault;
   END IF;
   v_keys := ARRAY(SELECT DISTINCT k.key FROM unnest(te_limiter_change.key || te_limiter_change.keys) AS k (key)
                    ORDER BY k.key);

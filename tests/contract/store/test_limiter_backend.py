@@ -12,9 +12,11 @@ from urllib.parse import quote, urlsplit
 import pytest
 from dramatiq.rate_limits import Barrier, ConcurrentRateLimiter
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from task_executor_dramatiq import ExecutionsLimiterBackend, LimiterError, TaskExecutorBroker
 
 from app.kernel.db import Database
+from app.kernel.db.retries import sqlstate
 from tests.contract.scheduler.conftest import chores
 from tests.enqueue_caller import PASSWORD, Caller, calling
 from tests.pg_proxy import FAULTS, Fault, PgProxy
@@ -136,6 +138,24 @@ def test_too_many_keys_and_a_value_that_overflows_are_named(backend: ExecutionsL
     backend.add("k", 10**15, TTL)
     with pytest.raises(LimiterError, match="value: must be a whole number"):
         backend.incr("k", 1, maximum=10**16, ttl=TTL)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fault"),
+    [
+        ("NULL, 9, 60000, ARRAY['a', NULL]", "keys: each must have 1 to 500 characters"),
+        ("NULL, 9, 60000, ARRAY['a', '']", "keys: each must have 1 to 500 characters"),
+        ("NULL, 9, 60000, ARRAY['a', repeat('k', 501)]", "keys: each must have 1 to 500 characters"),
+        ("NULL, NULL, 60000, ARRAY['k']", "maximum: must be a number, since keys are given"),
+        ("NULL, 'NaN', 60000, ARRAY['k']", "maximum: must be a number, since keys are given"),
+        ("NULL, 'NaN', 60000", "maximum: must be a number, or NULL for none"),
+        ("'NaN', NULL, 60000", "minimum: must be a number, or NULL for none"),
+    ],
+)
+def test_faults_of_a_change_are_named(database: Database, bounds: str, fault: str) -> None:
+    with database.engine.connect() as connection, pytest.raises(DBAPIError, match=f"te_limiter: {fault}") as raised:
+        connection.execute(text(f"SELECT te_limiter_change('k', 1, {bounds})"))
+    assert sqlstate(raised.value) == "TE400"
 
 
 def test_limit_holds_for_processes_at_once(backends: list[ExecutionsLimiterBackend], database: Database) -> None:
