@@ -9,6 +9,7 @@ PRUNE = deletion(
     "limiter_values",
     ["key", "party"],
     "expires_at < now() - INTERVAL '1 hour'",
+    pages=True,
     shown=["party"],
 )
 
@@ -16,6 +17,6 @@ PRUNE = deletion(
 def chores(context: ChoreContext) -> list[Chore]:
 
     def prune_limiter_values() -> Counts:
-        return Counts(limiter_values=context.delete(PRUNE))
+        return Counts(limiter_values=context.delete(PRUNE, {"since": ["", ""]}))
 
     return [Chore("prune_limiter_values", 3600, prune_limiter_values)]

@@ -9,14 +9,22 @@ MAX_CHILDREN = 100_000  # of the rows of a batch
 
 
 def deletion(
-    name: str, table: str, key: Sequence[str], condition: str, *, time: str = "", shown: Sequence[str] = ()
+    name: str,
+    table: str,
+    key: Sequence[str],
+    condition: str,
+    *,
+    time: str = "",
+    pages: bool = False,
+    shown: Sequence[str] = (),
 ) -> NamedStatement:
     """Register a statement that deletes up to `:limit` rows which meet a condition and are not locked.
 
     A wait for one row would keep all other rows. The statement returns one row: the number `deleted`, and the names of
     `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names. With
     `time`, a batch starts at `:since`, and the row has the time that the batch has `reached`: the index still contains
-    the entries that earlier batches have deleted.
+    the entries that earlier batches have deleted. With `pages`, for a condition without an
+    index, a batch starts behind the key `:since`.
 
     Args:
         name: Unique name of the statement.
@@ -24,6 +32,7 @@ def deletion(
         key: Columns of the primary key.
         condition: SQL condition; qualifies no columns of the table.
         time: Column before the key, or of the key, with which the index of the batch begins; empty for the key's index.
+        pages: The key has at least two columns, all of them texts, and `:since` begins as an empty text for each.
         shown: Columns of the key that the log may show; empty for the key.
     """
     columns = ", ".join(key)
@@ -31,6 +40,11 @@ def deletion(
     since = f" AND {time} >= CAST(:since AS TIMESTAMPTZ)" if time else ""
     reached = f",\n               (SELECT max({time}) FROM page) AS reached" if time else ""  # noqa: S608 - as below
     row = f"({columns})" if len(key) > 1 else columns
+    if pages:
+        mark = ", ".join(f"(CAST(:since AS TEXT[]))[{number}]" for number in range(1, len(key) + 1))
+        last = ", ".join(f"{column} DESC" for column in key)
+        since = f" AND {row} > ({mark})"
+        reached = f",\n               (SELECT ARRAY[{columns}] FROM page ORDER BY {last} LIMIT 1) AS reached"  # noqa: S608
     return statement(
         name,
         f"""

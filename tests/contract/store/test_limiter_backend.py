@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from task_executor_dramatiq import ExecutionsLimiterBackend, LimiterError, TaskExecutorBroker
 
+from app.features.actors.chores import PRUNE
 from app.kernel.db import Database
 from app.kernel.db.retries import sqlstate
 from tests.contract.scheduler.conftest import chores
@@ -303,3 +304,12 @@ def test_rows_are_pruned_an_hour_after_they_expire(backend: ExecutionsLimiterBac
     backend.decr("valid", 1, minimum=1, ttl=TTL)
     assert chores(database, batch=2).prune_limiter_values() == {"limiter_values": 5}
     assert [row.key for row in database.fetch(VALUES)] == ["valid", "valid", "young"]
+
+
+def test_next_batch_of_pruning_starts_behind_the_last_row(database: Database) -> None:
+    old = "INSERT INTO limiter_values SELECT key, party, 1, '-infinity' FROM unnest(ARRAY['a', 'b', 'c']) AS k (key)"
+    database.fetch(text(f"{old}, unnest(ARRAY['', 'p', 'q']) AS p (party)"))
+    (row,) = database.fetch(PRUNE, {"since": ["b", ""], "limit": 3})
+    assert (row.deleted, row.reached) == (3, ["c", ""])
+    assert [row.key + row.party for row in database.fetch(VALUES)] == ["a", "ap", "aq", "b", "cp", "cq"]
+    assert chores(database, batch=4).prune_limiter_values() == {"limiter_values": 6}
