@@ -4,8 +4,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -58,10 +56,6 @@ def expire(database: Database, key: str, *, age: int = 0) -> None:
     assert database.fetch(EXPIRE, {"key": key, "age": age})
 
 
-def cpu_seconds(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
-
-
 def test_value_is_added_once_until_it_expires(backend: ExecutionsLimiterBackend, database: Database) -> None:
     assert [backend.add("k", 3, TTL), backend.add("k", 4, TTL)] == [True, False]
     expire(database, "k")
@@ -98,22 +92,6 @@ def test_sum_contains_the_value_of_the_changed_key_only_if_keys_name_it(backend:
     backend.add("b", 3, TTL)
     assert backend.incr_and_sum("b", lambda: ["a"], 1, 4, TTL)
     assert not backend.incr_and_sum("b", lambda: ["a", "b"], 1, 6, TTL)
-
-
-def test_cost_of_a_change_grows_with_its_keys_not_with_their_square(database: Database) -> None:
-    """Seconds on the CPU of the server, which meanwhile has the locks of all keys."""
-    change = text("SELECT te_limiter_change('1', 0, NULL, 9, 60000, ARRAY(SELECT generate_series(1, :keys)::text))")
-    least = []
-    with database.engine.connect() as connection:
-        pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
-        for keys in (900, 3_600):
-            connection.execute(change, {"keys": keys})  # inserts their rows
-            marks = [cpu_seconds(pid)]
-            for _ in range(8):
-                connection.execute(change, {"keys": keys})
-                marks.append(cpu_seconds(pid))
-            least.append(min(after - before for before, after in pairwise(marks)))
-    assert least[1] < 7 * least[0]
 
 
 @pytest.mark.parametrize(
