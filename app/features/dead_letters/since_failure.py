@@ -43,6 +43,7 @@ SECRETS_SINCE = statement(
        AND updated_at > CAST(:at AS TIMESTAMPTZ) ORDER BY name
     """,
 )
+# Row comparisons instead of `=`: then only idx_executions_ended_of_endpoint has this order, also in the form for several.
 ENDS_SINCE = statement(
     "dead_letters.ends_since",
     """
@@ -51,9 +52,9 @@ ENDS_SINCE = statement(
     **{
         name: f"""
       SELECT e.execution_id FROM executions AS e
-       WHERE e.endpoint = :endpoint AND e.status = '{status}' AND e.completed_at IS NOT NULL
-         AND e.created_at > CAST(:at AS TIMESTAMPTZ)
-       ORDER BY e.created_at, e.execution_id LIMIT :most"""  # noqa: S608 - constants of this module
+       WHERE (e.endpoint, e.status, e.created_at) > (CAST(:endpoint AS TEXT), '{status}', CAST(:at AS TIMESTAMPTZ))
+         AND (e.endpoint, e.status) <= (CAST(:endpoint AS TEXT), '{status}') AND e.completed_at IS NOT NULL
+       ORDER BY e.endpoint, e.status, e.created_at, e.execution_id LIMIT :most"""  # noqa: S608 - constants of this module
         for name, status in (("succeeded", "SUCCESS"), ("failed", "FAILED"))
     },
 )

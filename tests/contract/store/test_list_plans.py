@@ -1,11 +1,13 @@
 """Plans of lists: few rows among many are found by an index."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import ClauseElement, Executable, Select, text
 from sqlalchemy.ext.compiler import compiles
 
+from app.features.dead_letters.since_failure import ENDS_SINCE
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.sql import OF_SEVERAL
@@ -88,6 +90,22 @@ def test_last_runs_of_each_job_are_read_in_their_order(
     read = [place for place, line in enumerate(lines) if "Backward using idx_executions_ended_of_job" in line]
     assert len(read) == len(FINAL), "\n".join(lines)
     assert all("Limit" in lines[place - 1] for place in read), "\n".join(lines)
+
+
+@pytest.mark.postgresql_only
+def test_later_ends_of_rare_endpoints_are_read_in_their_order(history: Database) -> None:
+    """With equalities, the planner filters the rows of all endpoints if its statistics do not know the rare ones."""
+    for endpoint in ("rare", "rarer"):
+        rows.add_endpoint(history, endpoint)
+        rows.add_executions(history, 3, endpoint=endpoint)
+    history.fetch(text("UPDATE executions SET status = 'FAILED', completed_at = now() WHERE completed_at IS NULL"))
+    several, _ = OF_SEVERAL[ENDS_SINCE]
+    at = datetime.now(UTC) - timedelta(hours=20)
+    params = {"endpoint": ["rare", "rarer"], "at": [at, at], "nth": [0, 1], "most": 100}
+    found = "\n".join(line[0] for line in history.fetch(text(f"EXPLAIN {several}"), params))
+    assert found.count("using idx_executions_ended_of_endpoint") == 2, found
+    assert "Filter" not in found, found
+    assert [(row.nth, row.succeeded, row.failed) for row in history.fetch(several, params)] == [(0, 0, 3), (1, 0, 3)]
 
 
 @pytest.mark.postgresql_only
