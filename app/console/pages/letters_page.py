@@ -1,5 +1,6 @@
 """Dead letters: groups of the same fault, the list of a filter, and the archiving of a group."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,15 +14,18 @@ from app.console.pages.address_filter import SINCE, beginning, pinned_address, r
 from app.features.dead_letters.api import DeadLetterQuery
 from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
-from app.features.dead_letters.since_failure import since_failures
+from app.features.dead_letters.since_failure import SinceFailure, since_failures
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import compact_json
+from app.queue.ending.letters import DeadLetter
+from app.web.http.error_envelope import client_error
 from app.web.services import services
 
 ROWS, GROUPS = 50, 30
 NEWEST = 2_000  # letters that are grouped at first
 LIST = ChunkedRead(chunks=3)
+PATIENCE_SECONDS = 0.5  # the groups that are left after this time have no prospects
 FAILED = ("failed_after", "failed_before")
 NAMES = ("letter_id", "endpoint", "error_type", "labels", "group", *FAILED)
 FIELDS = ("letter_ids", *NAMES[1:])
@@ -49,9 +53,9 @@ def groups() -> Values:
     newest = query().whole("newest", NEWEST, least=1, most=MAX_LOOKED_AT)
     found = groups_of(services().database, wanted, most=newest)
     shown = found.items[:GROUPS]
-    since = since_failures(services().database, [each.last for each in shown])
+    since = _since([each.last for each in shown])
     return {
-        "groups": [_group(each, given) | {"since": since[each.last.letter_id]} for each in shown],
+        "groups": [_group(each, given) | {"since": since.get(each.last.letter_id)} for each in shown],
         "found": found,
         "is_open": True,
         "given": given,
@@ -59,6 +63,15 @@ def groups() -> Values:
         "most": MAX_LOOKED_AT,
         "may_widen": not found.is_complete and newest < MAX_LOOKED_AT,
     }
+
+
+def _since(letters: Sequence[DeadLetter]) -> Mapping[str, SinceFailure]:
+    """Judge letters; none if that fails: their groups can be redriven nevertheless."""
+    try:
+        return since_failures(services().database, letters, seconds=PATIENCE_SECONDS)
+    except Exception as error:  # noqa: BLE001 - the log has it
+        client_error(error)
+        return {}
 
 
 def _group(group: LetterGroup, given: dict[str, str]) -> Values:

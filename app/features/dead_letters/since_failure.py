@@ -4,6 +4,7 @@ All reads are by keys, or bounded.
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from app.kernel.db import Database
 from app.kernel.db.gathered_reads import run_gathered
 from app.kernel.db.reads import Reads, RememberedReads
 from app.kernel.formats import escaped, is_same_json, numbered
+from app.kernel.function_types import Clock
 from app.kernel.sql import read_together, statement
 from app.queue.ending.letters import DeadLetter
 
@@ -43,7 +45,7 @@ SECRETS_SINCE = statement(
        AND updated_at > CAST(:at AS TIMESTAMPTZ) ORDER BY name
     """,
 )
-# Row comparisons instead of `=`: then only idx_executions_ended_of_endpoint has this order, also in the form for several.
+# Row comparisons instead of `=`: then only idx_executions_ended_of_endpoint has this order, also for several letters.
 ENDS_SINCE = statement(
     "dead_letters.ends_since",
     """
@@ -130,12 +132,15 @@ def since_failure(database: Database, letter_id: str) -> SinceFailure:
     return _since(database, get_letter(database, letter_id))
 
 
-def since_failures(database: Database, letters: Sequence[DeadLetter]) -> dict[str, SinceFailure]:
-    """Read the same of several letters, by letter, with one statement of each kind."""
+def since_failures(
+    database: Database, letters: Sequence[DeadLetter], *, seconds: float, clock: Clock = time.monotonic
+) -> dict[str, SinceFailure]:
+    """Read the same of several letters, by letter, with one statement of each kind, until `seconds` are over."""
+    until = clock() + seconds
     tasks = {each.letter_id: partial(_since, letter=each) for each in letters}
     order = (VERSIONS, ENDS_SINCE, breakers.OF_ENDPOINT, SECRETS_SINCE)
     known, apart = RememberedReads(database), database.is_cockroach
-    return run_gathered(known, tasks, order=order, may_go_on=lambda: True, apart=apart)
+    return run_gathered(known, tasks, order=order, may_go_on=lambda: clock() < until, apart=apart)
 
 
 def _since(reads: Reads, letter: DeadLetter) -> SinceFailure:

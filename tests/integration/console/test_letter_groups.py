@@ -1,8 +1,14 @@
 """Groups of dead letters: each says whether a redrive has prospects, by few statements for all."""
 
+from itertools import count
+
 import pytest
 from flask import Flask
+from sqlalchemy import text
 
+from app.console.pages import letters_page
+from app.features.dead_letters import since_failure
+from app.features.dead_letters.letter_list import get_letter
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from tests import rows
@@ -11,6 +17,7 @@ from tests.integration.console.page_statements import MAX_STATEMENTS
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import register
 from tests.integration.statements import Statements
+from tests.waiting import HUNG_SECONDS
 
 PATH = "/console/dead-letters"
 SPEC = {"url": "https://pay.example", "headers": {"X": "{{secret.key}}"}}
@@ -19,6 +26,11 @@ SPEC = {"url": "https://pay.example", "headers": {"X": "{{secret.key}}"}}
 @pytest.fixture
 def admin(app: Flask) -> Visitor:
     return Visitor(app, Scope.ADMIN)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters_page, "PATIENCE_SECONDS", HUNG_SECONDS)
 
 
 def failed(database: Database, endpoint: str) -> str:
@@ -41,6 +53,30 @@ def test_groups_tell_the_prospects_of_a_redrive(api: Api, database: Database, ad
         assert f'/dead-letters/{letter}" title="The letter that failed last"' in page
 
 
+def test_groups_are_shown_without_prospects_that_cannot_be_read(
+    api: Api, database: Database, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed(database, register(api))
+    assert "Nothing that it uses has changed" in admin.get(PATH)
+    with monkeypatch.context() as broken:
+        broken.setattr(since_failure, "VERSIONS", text("SELECT 1 / 0"))
+        page = admin.get(PATH)
+    assert "Redrive 1…" in page
+    assert "Nothing that it uses" not in page
+    monkeypatch.setattr(letters_page, "PATIENCE_SECONDS", 0)
+    page = admin.get(PATH)
+    assert "Redrive 1…" in page
+    assert "Nothing that it uses" not in page
+
+
+def test_prospects_end_with_their_time(api: Api, database: Database) -> None:
+    letters = [get_letter(database, failed(database, register(api, name))) for name in ("early", "late")]
+    for seconds, judged in ((0, 0), (2, 0), (HUNG_SECONDS, 2)):
+        found = since_failure.since_failures(database, letters, seconds=seconds, clock=count().__next__)
+        assert len(found) == judged, seconds
+
+
+@pytest.mark.postgresql_only  # CockroachDB reads each group apart
 def test_many_groups_run_few_statements(api: Api, database: Database, admin: Visitor, statements: Statements) -> None:
     assert api.post("/secrets", {"name": "key", "value": "hunter2"}).status_code == 201
     names = [register(api, f"e-{number}", spec=SPEC) for number in range(20)]

@@ -67,6 +67,7 @@ def _waiting(api: Api, database: Database) -> None:
             database.fetch(RUN, {"endpoint": name})
 
 
+@pytest.mark.postgresql_only  # CockroachDB reads each partition apart
 @pytest.mark.usefixtures("_waiting")
 def test_list_of_many_partitions_runs_few_statements(
     app: Flask, statements: Statements, monkeypatch: pytest.MonkeyPatch
