@@ -7,11 +7,13 @@ from typing import Any
 
 from marshmallow import ValidationError
 
+from app.catalog.named_table import NamedRow
 from app.console.http.actions import Done, action
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import ETAG, Fields, change, form, query, refuse
 from app.console.http.list_pages import shown_page
 from app.console.http.page_rendering import to
+from app.console.http.request_values import once_a_request
 from app.console.pages.periods import PERIODS
 from app.features.control.shared_figures import shared_figures
 from app.features.notifications import api as notifications_api
@@ -20,6 +22,7 @@ from app.features.notifications.rule_preview import Preview
 from app.features.notifications.rules import DAYS, DEFAULTS, EVENTS, TRAITS, Rule
 from app.features.notifications.schemas import ChangedNotificationRuleSchema, NewNotificationRuleSchema
 from app.features.notifications.store import RULES, stored_value
+from app.features.rollups.delivery_history import OTHERS
 from app.kernel.errors import InvalidNotificationRuleError
 from app.kernel.formats import marshmallow_faults
 from app.web.services import services
@@ -48,11 +51,23 @@ new_page = ConsolePage(
 
 @rule_page.show
 def show(name: str) -> Values:
-    """Read the rule, its tag, and the deliveries of its channels on the last day."""
-    row = RULES.get(services().database, name)
-    states = shared_figures().endpoints(PERIODS[DAY]).states
-    sent = {each.endpoint: each.deliveries.counts for each in states if each.deliveries is not None}
-    return {"title": name, "name": name, "rule": notifications_api.shape(row), "etag": row.tag, "sent": sent}
+    row = _rule(name)
+    return {"title": name, "name": name, "rule": notifications_api.shape(row), "etag": row.tag}
+
+
+@rule_page.region("channels", reads="GET /stats/figures")
+def channels(name: str) -> Values:
+    """Read the deliveries of the channels on the last day; the counts of rare endpoints may be in the sum of others."""
+    counted = shared_figures().endpoints(PERIODS[DAY]).window.endpoints
+    return {
+        "channels": notifications_api.shape(_rule(name))["channels"],
+        "sent": {endpoint: each.counts for endpoint, each in counted.items()},
+        "are_all_counted": bool(counted) and OTHERS not in counted,
+    }
+
+
+def _rule(name: str) -> NamedRow:
+    return once_a_request("notification_rule", RULES.get, services().database, name)
 
 
 @rule_page.region("messages")

@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from sqlalchemy import text
 
 from app.console.pages import notification_rule_page
 from app.features.control import shared_figures
+from app.features.rollups import rollup_slots
 from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -49,22 +51,45 @@ def test_rules_are_listed_with_their_latest_message(app: Flask, rule: Api, datab
     assert "3 executions failed: target" in reader.get(f"{PATH}/fails")
 
 
-def test_channel_has_its_messages_of_the_last_day(
-    app: Flask, rule: Api, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def channels(app: Flask, rule: Api, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]]:
+    """The text of the page of a rule, with figures that are read anew."""
     monkeypatch.setattr(notification_rule_page, "DAY", "1h")  # a day needs the rollups of whole hours
     reader = Visitor(app, Scope.READ)
+
+    def shown() -> str:
+        app.extensions.pop(shared_figures.EXTENSION, None)
+        return " ".join(plain(reader.get(f"{PATH}/fails").partition("<h2>Rule")[2]).split())
+
+    yield shown
     app.extensions.pop(shared_figures.EXTENSION, None)
-    assert "chat no message in 24 hours" in " ".join(plain(reader.get(f"{PATH}/fails")).split())
-    at = begin_rollups(database, 3) + timedelta(minutes=1)
-    put_endings(
-        database, [Ending("chat", at, each, late_ms=2, took_ms=20) for each in ("SUCCESS", "SUCCESS", "FAILED")]
-    )
-    list(advance(database, 200))
-    app.extensions.pop(shared_figures.EXTENSION, None)
-    shown = " ".join(plain(reader.get(f"{PATH}/fails")).split())
-    assert "chat 2 messages in 24 hours, 1 failed" in shown, shown.partition("Channels")[2][:300]
-    app.extensions.pop(shared_figures.EXTENSION, None)
+
+
+@pytest.mark.parametrize(
+    ("ended", "most", "words"),
+    [
+        ({"chat": 3}, 200, "chat 2 messages in 24 hours, 1 failed"),
+        ({"target": 3}, 200, "chat no message in 24 hours"),
+        ({"target": 3, "chat": 1}, 1, "chat not counted"),
+        ({}, 200, "chat not counted"),
+    ],
+    ids=["some", "none", "with others", "nobody counts"],
+)
+def test_channel_has_its_messages_of_the_last_day(
+    channels: Callable[[], str], database: Database, ended: dict[str, int], most: int, words: str
+) -> None:
+    """Endpoints beyond the busiest are counted together."""
+    if ended:
+        at, states = begin_rollups(database, 3) + timedelta(minutes=1), ("SUCCESS", "SUCCESS", "FAILED")
+        ends = [(endpoint, state) for endpoint, number in ended.items() for state in states[:number]]
+        put_endings(database, [Ending(endpoint, at, state, late_ms=2, took_ms=20) for endpoint, state in ends])
+        list(advance(database, most))
+    assert words in channels()
+
+
+def test_rule_is_shown_without_figures(channels: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollup_slots, "MARKS", text("SELECT 1 / 0"))
+    assert "No message yet" in channels()
 
 
 def test_list_without_rules_says_what_a_rule_does(app: Flask, database: Database) -> None:
