@@ -23,7 +23,8 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     app.extensions[PAGES_OF] = PAGES
     page_request.register(app, resources)
     blueprint = Blueprint(NAME, __name__, url_prefix="/console")
-    guard.register(blueprint, permissions, public=PUBLIC, streams=frozenset({pulse.ROUTE}))
+    by_itself = frozenset({pulse.ROUTE, *(page.typing_route for page in PAGES)})
+    guard.register(blueprint, permissions, public=PUBLIC, by_itself=by_itself)
     response_headers.register(blueprint)
     static_files.register(blueprint)
     sign_in_page.register(blueprint, permissions)

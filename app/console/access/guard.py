@@ -25,9 +25,12 @@ connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
 
 def register(
-    blueprint: Blueprint, permissions: Permissions, *, public: frozenset[str], streams: frozenset[str]
+    blueprint: Blueprint, permissions: Permissions, *, public: frozenset[str], by_itself: frozenset[str]
 ) -> None:
-    """Guard each request before its view runs; `public` are the routes without a session."""
+    """Guard each request before its view runs; `public` are the routes without a session.
+
+    A browser requests the routes of `by_itself`, and regions, without a click.
+    """
 
     @blueprint.before_request
     def guard() -> Response | None:
@@ -44,7 +47,7 @@ def register(
         if request.method == "POST":
             csrf.check_token()
         region = f"{endpoint}?region={request.args.get('region')}"
-        _count(key, is_by_itself=endpoint in streams or (request.method == "GET" and permissions.has(region)))
+        _count(key, is_by_itself=endpoint in by_itself or (request.method == "GET" and permissions.has(region)))
         permissions.check(endpoint)
         return None
 

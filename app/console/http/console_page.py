@@ -89,6 +89,7 @@ class ConsolePage:
         self.has_request = has_request
         self._reads = reads
         self._show: ReadValues = _nothing
+        self._typed: ReadValues | None = None
         self.regions: dict[str, Region] = {}
 
     @property
@@ -104,6 +105,19 @@ class ConsolePage:
     def show(self, read: Read) -> Read:
         """Register the function that returns the variables of the frame; it takes the parts of the path by name."""
         self._show = read
+        return read
+
+    @property
+    def typing_route(self) -> str:
+        """Return the name of the route for its form while it is typed."""
+        return f"{self.name}_typed"
+
+    def typed(self, read: Read) -> Read:
+        """Register the function that returns the variables of the frame for a form that is still typed.
+
+        A browser sends the form by itself, at each pause: it only reads, and counts as a region does.
+        """
+        self._typed = read
         return read
 
     def region(
@@ -126,6 +140,11 @@ class ConsolePage:
         for region in self.regions.values():
             permissions.declare(f"{self.name}?region={region.name}", region.reads)
         blueprint.add_url_rule(self.path, self.name, self._serve)
+        if self._typed is not None:
+            permissions.declare(self.typing_route, self._reads)
+            blueprint.add_url_rule(
+                self.path, self.typing_route, partial(self._answer_typed, self._typed), methods=["POST"]
+            )
 
     def answer(self, path: Values, values: Values, status: int = 200) -> Response:
         """Return the page; also used by an action, to show its form again with faults."""
@@ -139,6 +158,9 @@ class ConsolePage:
     def _serve(self, **path: str) -> Response:
         wanted = request.args.get("region")
         return self._fragment(wanted, path) if wanted is not None else self.answer(path, self._show(**path))
+
+    def _answer_typed(self, read: ReadValues, **path: str) -> Response:
+        return self.answer(path, read(**path))
 
     def _fragment(self, name: str, path: Values) -> Response:
         """Return a region; 304 if the browser shows it already."""

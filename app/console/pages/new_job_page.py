@@ -50,12 +50,17 @@ def runs() -> Values:
     return preview_of(query())
 
 
+@page.typed
+def check() -> Values:
+    """Return the form with its faults and its request; a browser shows only these while a person types."""
+    typed = _typed(job_form.texts_in(request.form))
+    _checked(typed)
+    return _values(typed)
+
+
 @action("POST /jobs")
 def create() -> Done | Response:
-    """Create a job, or show the form with its faults or with another item of a list.
-
-    A browser sends the form with `typed` while a person types, and shows the faults and the request of the answer.
-    """
+    """Create a job, or show the form with its faults or with another item of a list."""
     texts = job_form.texts_in(request.form)
     wanted = form().text("do")
     if wanted.startswith(_ADD):
@@ -65,8 +70,6 @@ def create() -> Done | Response:
         return page.answer({}, _values(_typed(texts)))
     typed = _typed(texts)
     loaded = _checked(typed)
-    if wanted == "typed":
-        return page.answer({}, _values(typed))
     if loaded is None or wanted == "check":
         return page.answer({}, _values(typed, is_checked=loaded is not None), 200 if loaded is not None else 422)
     try:

@@ -10,6 +10,7 @@ from app.kernel.db import Database
 from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 from tests.integration.registered import created, cron, interval, one_shot, register
+from tests.integration.statements import Statements
 
 NEW = "/console/do/post/jobs"
 ORDER = {
@@ -131,12 +132,15 @@ def test_faults_are_shown_at_their_fields_with_what_was_typed(api: Api, visitor:
     assert api.get("/jobs").json["items"] == []
 
 
-def test_form_is_checked_while_it_is_typed(api: Api, visitor: Visitor, orders: str) -> None:
+def test_form_is_checked_while_it_is_typed(api: Api, visitor: Visitor, orders: str, statements: Statements) -> None:
+    """Each pause in typing sends the form: the check only reads."""
     assert 'id="checked"' in visitor.get("/console/jobs/new?endpoint=orders")
-    form = visitor.form("/console/jobs/new?endpoint=orders", NEW) | {"do": "typed", "input/user_id": "u_1"}
+    form = visitor.form("/console/jobs/new?endpoint=orders", NEW) | {"input/user_id": "u_1"}
     for typed, words in (({"priority": "900"}, "<b>priority</b>"), ({"input/amount": "2"}, "&#34;amount&#34;:2")):
-        answer = visitor.send(NEW, form | typed)
+        statements.clear()
+        answer = visitor.send("/console/jobs/new", form | typed)
         assert answer.status_code == 200, "htmx swaps no other"
+        assert not [each for each in statements.texts if not each.startswith("SELECT")], statements.texts
         assert words in answer.get_data(as_text=True).partition('id="checked"')[2]
     assert api.get("/jobs").json["items"] == []
 

@@ -194,6 +194,21 @@ def test_regions_are_counted_apart_from_pages(database_url: str) -> None:
         visitor.get("/console/processes")
 
 
+def test_form_that_is_typed_is_counted_apart_from_pages(database_url: str) -> None:
+    with running(Settings(database_url=database_url, rate_limit="3/hour")) as app:
+        visitor = Visitor(app, Scope.READ, Scope.JOBS_WRITE)
+        fields = visitor.form("/console", "/console/sign-out") | {"endpoint": "target"}
+        assert [visitor.send("/console/jobs/new", fields).status_code for _ in range(4)] == [200, 200, 200, 429]
+        for _ in range(2):
+            visitor.get("/console/jobs/new")
+
+
+def test_form_that_is_typed_has_the_scope_of_its_page(app: Flask, reader: Visitor) -> None:
+    fields = reader.form("/console", "/console/sign-out") | {"endpoint": "target"}
+    assert reader.send("/console/jobs/new", fields).status_code == 403
+    assert reader.send("/console/jobs/new", fields | {"csrf": "x"}).status_code == 403
+
+
 STREAM = {"Accept": "text/event-stream"}
 
 
