@@ -73,11 +73,11 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
     def decr(self, key: str, amount: int, minimum: int, ttl: int) -> bool:
         """Subtract an amount unless the value would fall below the minimum; return whether it is subtracted.
 
-        A minimum above zero is that of a barrier, whose parties count once.
+        It counts once, even if its answer is lost: a permit that is given back twice would be another holder's. A
+        minimum above zero is that of a barrier, whose parties count once.
         """
-        party = self._party() if minimum > 0 else None
-        change = (key, -amount, minimum, None, ttl, None, party)
-        return bool(self._call(CHANGE, change, is_repeatable=party is not None))
+        party = self._party() if minimum > 0 else uuid.uuid4().hex
+        return bool(self._call(CHANGE, (key, -amount, minimum, None, ttl, None, party), is_repeatable=True))
 
     def incr_and_sum(self, key: str, keys: Callable[[], Sequence[str]], amount: int, maximum: int, ttl: int) -> bool:
         """Add an amount unless the value, or the sum of the keys, would exceed the maximum; return whether it is."""

@@ -210,17 +210,18 @@ def test_wait_ends_at_its_timeout(backend: ExecutionsLimiterBackend) -> None:
 
 
 @pytest.mark.own_faults
+@pytest.mark.parametrize("minimum", [1, 0], ids=["barrier", "release"])
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_party_counts_once_if_its_answer_is_lost(
-    database_url: str, database: Database, monkeypatch: pytest.MonkeyPatch, fault: Fault
+def test_decrease_counts_once_if_its_answer_is_lost(
+    database_url: str, database: Database, monkeypatch: pytest.MonkeyPatch, fault: Fault, minimum: int
 ) -> None:
+    """A release that counts twice would give back another holder's permit."""
     monkeypatch.setitem(sys.modules, "psycopg", None)  # the proxy reads statements of psycopg2 only
     with PgProxy(urlsplit(database_url).port or 5432) as proxy:
         backend = backend_of(proxy.url(database_url))
-        barrier = Barrier(backend, "k", ttl=TTL)
-        assert barrier.create(3)
+        assert backend.add("k", 3, TTL)
         proxy.arm("te_limiter_change", fault)
-        assert not barrier.wait(block=False)
+        assert backend.decr("k", 1, minimum, TTL)
         assert proxy.fired == 1
         backend.close()
     assert [row.value for row in database.fetch(VALUES) if not row.party] == [2]
