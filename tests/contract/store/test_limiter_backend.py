@@ -146,23 +146,25 @@ def test_limit_holds_for_processes_at_once(backends: list[ExecutionsLimiterBacke
 
 
 def test_mutex_is_held_by_one_process(backends: list[ExecutionsLimiterBackend]) -> None:
-    held, most, lock = 0, 0, threading.Lock()
+    """Each holder waits for the next try of another process, so that two would hold it at once if both might."""
+    held, most, tries, turns, changed = 0, 0, 0, 0, threading.Condition()
 
-    def work(backend: ExecutionsLimiterBackend) -> int:
-        nonlocal held, most
-        acquired = 0
-        for _ in range(4):
-            with ConcurrentRateLimiter(backend, "mutex").acquire(raise_on_failure=False) as is_acquired:
-                if not is_acquired:
-                    continue
-                acquired += 1
-                with lock:
-                    held, most = held + 1, max(most, held + 1)
-                with lock:
-                    held -= 1
-        return acquired
+    def is_tried(seen: int) -> bool:
+        return tries > seen or turns >= 4  # the others have left
 
-    assert sum(at_once(*(partial(work, each) for each in backends))) >= 1
+    def work(backend: ExecutionsLimiterBackend) -> None:
+        nonlocal held, most, tries, turns
+        while turns < 4:
+            with ConcurrentRateLimiter(backend, "mutex").acquire(raise_on_failure=False) as is_acquired, changed:
+                tries, held = tries + 1, held + is_acquired
+                changed.notify_all()
+                if is_acquired:
+                    most = max(most, held)
+                    assert changed.wait_for(partial(is_tried, tries), timeout=60)
+                    held, turns = held - 1, turns + 1
+                    changed.notify_all()
+
+    at_once(*(partial(work, each) for each in backends))
     assert most == 1
 
 
