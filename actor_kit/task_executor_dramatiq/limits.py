@@ -1,5 +1,6 @@
 """Limits: the values of Dramatiq's rate limiters, barriers and group callbacks, in the database of the service."""
 
+import math
 import random
 import threading
 import time
@@ -21,10 +22,13 @@ ADD = f"SELECT te_limiter_add(%s, {_NUMBER}, {_NUMBER})"
 CHANGE = f"SELECT te_limiter_change(%s, {_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}, %s, %s)"
 VALUE = "SELECT te_limiter_value(%s)"
 PATIENCE_SECONDS = 60.0  # for conflicts, and for a database that is away if a repetition counts once
+STATEMENT_SECONDS = 5  # then the other threads of the process have their turn
+LOCK_SECONDS = 0.1  # a thread that waits for a lock is not interrupted
 MIN_PAUSE_SECONDS, MAX_CONFLICT_SECONDS, MAX_PAUSE_SECONDS = 0.001, 0.02, 1.0
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.002, 0.25
 
-_CONFLICTS = {"40001", "40P01", "55P03"}
+_CONFLICTS = {"40001", "40P01", "55P03", "57014"}
+_READ_ONLY = "25006"  # the primary before a failover: the next connection may find the new one
 _REMEDIES = {
     "42883": "the database has no functions te_limiter_…: upgrade its schema (`flask --app app db upgrade`); on "
     "CockroachDB, which cannot have them, use Dramatiq's RedisBackend",
@@ -86,16 +90,17 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
     def wait(self, key: str, timeout: int | None) -> bool:
         """Wait for `wait_notify` of the key, for `timeout` in milliseconds (None: without end); return whether it came.
 
-        The answer is late by at most a tenth of the time that it took, and a quarter of a second.
+        The answer is late by at most a tenth of the time that it took, and a quarter of a second; if the database is
+        away, BrokerConnectionError is raised then.
         """
         began = time.monotonic()
-        until = None if timeout is None else began + timeout / 1000
-        while self._call(VALUE, (key,), is_repeatable=True) is None:
+        until = math.inf if timeout is None else began + timeout / 1000
+        while self._call(VALUE, (key,), is_repeatable=True, until=until) is None:
             now = time.monotonic()
-            if until is not None and now >= until:
+            if now >= until:
                 return False
             pause = min(max(MIN_POLL_SECONDS, (now - began) / 10), MAX_POLL_SECONDS)
-            time.sleep(pause if until is None else min(pause, until - now))
+            time.sleep(min(pause, until - now))
         return True
 
     def wait_notify(self, key: str, ttl: int) -> None:
@@ -111,17 +116,32 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
         hand = self._broker.message_that_ends
         return uuid.uuid4().hex if hand is None else str(hand.key[0])
 
-    def _call(self, sql: str, parameters: tuple[Any, ...], *, is_repeatable: bool = False) -> Any:
-        """Return the value of a statement; one that may be repeated waits for a database that is away."""
-        until, pause = time.monotonic() + PATIENCE_SECONDS, MIN_PAUSE_SECONDS
+    def _call(
+        self, sql: str, parameters: tuple[Any, ...], *, is_repeatable: bool = False, until: float | None = None
+    ) -> Any:
+        """Return the value of a statement, which conflicts repeat, and an outage if it may be repeated, `until` then.
+
+        At the end of a message there is no bound: Dramatiq would go on without the callback of its group.
+        """
+        if until is None:
+            is_endless = is_repeatable and self._broker.message_that_ends is not None
+            until = math.inf if is_endless else time.monotonic() + PATIENCE_SECONDS
+        pause = MIN_PAUSE_SECONDS
         while True:
             try:
-                return self._connection.run(lambda execute: _execute(execute, sql, parameters))
+                return self._connection.run_until(until, sql, parameters)
+            except _ConflictError as error:
+                if time.monotonic() >= until:
+                    raise BrokerConnectionError(str(error)) from error.__cause__
+                longest = MAX_CONFLICT_SECONDS
             except BrokerConnectionError as error:
                 if not (is_repeatable and _is_away(error.__cause__)) or time.monotonic() >= until:
                     raise
-            time.sleep(random.uniform(0, pause))
-            pause = min(2 * pause, MAX_PAUSE_SECONDS)
+                if pause == MIN_PAUSE_SECONDS:
+                    self._broker.logger.warning("a limiter waits for the database: %s", error)
+                longest = MAX_PAUSE_SECONDS
+            time.sleep(min(random.uniform(0, pause), max(0.0, until - time.monotonic())))
+            pause = min(2 * pause, longest)
 
 
 class SharedConnection(PostgresSender):
@@ -130,36 +150,62 @@ class SharedConnection(PostgresSender):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self._local = SimpleNamespace()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
-    def run(self, work: Callable[[Execute], Any]) -> Any:
-        """Run statements; once more on a new connection if the connection broke."""
-        with self._lock:
-            try:
-                return super().run(work)
-            except SendError:
-                raise
-            except BaseException:  # also an Interrupt of Dramatiq, in the midst of a statement
-                self.close()
-                raise
+    def run_until(self, until: float, sql: str, parameters: tuple[Any, ...]) -> Any:
+        """Return the value of a statement; once more on a new connection if the connection broke.
+
+        Raises LimiterError, _ConflictError, or BrokerConnectionError, also if it has no turn until then.
+        """
+        last = max(until, time.monotonic() + STATEMENT_SECONDS)
+        try:
+            while not self._lock.acquire(timeout=LOCK_SECONDS):
+                if time.monotonic() >= last:
+                    raise BrokerConnectionError("the database does not answer a statement of another thread")
+            return self._run(sql, parameters)
+        finally:
+            # An Interrupt of Dramatiq may come right after the lock is taken, so only the lock knows whether it is.
+            try:  # noqa: SIM105 - a call before the release could be interrupted, too
+                self._lock.release()
+            except RuntimeError:
+                pass
+
+    def _run(self, sql: str, parameters: tuple[Any, ...]) -> Any:
+        try:
+            return self.run(lambda execute: _execute(execute, sql, parameters))
+        except SendError:
+            raise
+        except BaseException:  # also an Interrupt of Dramatiq, in the midst of a statement
+            self.close()
+            raise
+
+    def _settings(self) -> dict[str, Any]:
+        given = self._parse(self.url)
+        options = f"-c statement_timeout={STATEMENT_SECONDS * 1000} {given.get('options', '')}".strip()
+        return {"connect_timeout": STATEMENT_SECONDS, "tcp_user_timeout": 15_000} | given | {"options": options}
+
+
+class _ConflictError(SendError):
+    """Another transaction is in the way, so the statement has changed nothing."""
 
 
 def _execute(execute: Execute, sql: str, parameters: tuple[Any, ...]) -> Any:
-    """Return the value of a statement, which a conflict with another transaction repeats; raises LimiterError."""
-    until, pause = time.monotonic() + PATIENCE_SECONDS, MIN_PAUSE_SECONDS
-    while True:
-        try:
-            return execute(sql, parameters)[0]
-        except Exception as error:
-            state = state_of(error)
-            if state in _REMEDIES or state.startswith("TE4"):
-                raise LimiterError(_REMEDIES.get(state) or str(error).partition("\n")[0]) from error
-            if state not in _CONFLICTS or time.monotonic() >= until:
-                raise
-        time.sleep(random.uniform(0, pause))
-        pause = min(2 * pause, MAX_CONFLICT_SECONDS)
+    """Return the value of a statement; raises LimiterError or _ConflictError."""
+    try:
+        return execute(sql, parameters)[0]
+    except Exception as error:
+        state = state_of(error)
+        if state in _REMEDIES or state.startswith("TE4"):
+            raise LimiterError(_REMEDIES.get(state) or str(error).partition("\n")[0]) from error
+        if state in _CONFLICTS:
+            raise _ConflictError(
+                "other transactions change the same limiter: " + str(error).partition("\n")[0]
+            ) from error
+        raise
 
 
 def _is_away(error: BaseException | None) -> bool:
     """Return whether an error of psycopg, 2 or 3, is one of its connection or server."""
+    if state_of(error) == _READ_ONLY:
+        return True
     return any(each.__name__ in {"OperationalError", "InterfaceError"} for each in type(error).__mro__)

@@ -89,7 +89,7 @@ class PostgresSender:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._connect = _driver()
+        self._connect, self._parse = _driver()
         self._local: Any = threading.local()
 
     def send(self, job: Job) -> None:
@@ -117,9 +117,13 @@ class PostgresSender:
             connection.close()
 
     def _open(self) -> Any:
-        connection = self._local.connection = self._connect(self.url)
+        connection = self._local.connection = self._connect(self.url, **self._settings())
         connection.autocommit = True
         return connection
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what replaces the settings in the URL."""
+        return {}
 
 
 ENQUEUE = """SELECT job_id, execution_id, is_new FROM te_enqueue(
@@ -169,17 +173,18 @@ def _execute_on(connection: Any) -> Execute:
     return execute
 
 
-def _driver() -> Callable[[str], Any]:
+def _driver() -> tuple[Callable[..., Any], Callable[[str], dict[str, Any]]]:
+    """Return the ways to connect, and to read the settings in a URL."""
     try:
         import psycopg  # noqa: PLC0415 - either driver will do
+        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
     except ImportError:
         try:
-            import psycopg2  # noqa: PLC0415
+            import psycopg2.extensions  # noqa: PLC0415
         except ImportError:
             raise ImportError("install psycopg: pip install 'task-executor-dramatiq[postgresql]'") from None
-        connect: Callable[[str], Any] = psycopg2.connect
-        return connect
-    return psycopg.connect
+        return psycopg2.connect, psycopg2.extensions.parse_dsn
+    return psycopg.connect, conninfo_to_dict
 
 
 def _body_of(job: Job) -> dict[str, Any]:
