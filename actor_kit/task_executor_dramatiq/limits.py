@@ -27,6 +27,8 @@ LOCK_SECONDS = 0.1  # a thread that waits for a lock is not interrupted
 MIN_PAUSE_SECONDS, MAX_CONFLICT_SECONDS, MAX_PAUSE_SECONDS = 0.001, 0.02, 1.0
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.002, 0.25
 
+MAX_KEY_CHARACTERS = 500
+
 _CONFLICTS = {"40001", "40P01", "55P03", "57014"}
 _READ_ONLY = "25006"  # the primary before a failover: the next connection may find the new one
 _REMEDIES = {
@@ -68,11 +70,11 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
 
     def add(self, key: str, value: int, ttl: int) -> bool:
         """Store a value unless the key has one; `ttl` in milliseconds. Return whether it is stored."""
-        return bool(self._call(ADD, (key, value, ttl)))
+        return bool(self._call(ADD, (_checked(key), value, ttl)))
 
     def incr(self, key: str, amount: int, maximum: int, ttl: int) -> bool:
         """Add an amount unless the value would exceed the maximum; return whether it is added."""
-        return bool(self._call(CHANGE, (key, amount, None, maximum, ttl, None, None)))
+        return bool(self._call(CHANGE, (_checked(key), amount, None, maximum, ttl, None, None)))
 
     def decr(self, key: str, amount: int, minimum: int, ttl: int) -> bool:
         """Subtract an amount unless the value would fall below the minimum; return whether it is subtracted.
@@ -81,11 +83,13 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
         minimum above zero is that of a barrier, whose parties count once.
         """
         party = self._party() if minimum > 0 else uuid.uuid4().hex
-        return bool(self._call(CHANGE, (key, -amount, minimum, None, ttl, None, party), is_repeatable=True))
+        change = (_checked(key), -amount, minimum, None, ttl, None, party)
+        return bool(self._call(CHANGE, change, is_repeatable=True))
 
     def incr_and_sum(self, key: str, keys: Callable[[], Sequence[str]], amount: int, maximum: int, ttl: int) -> bool:
         """Add an amount unless the value, or the sum of the keys, would exceed the maximum; return whether it is."""
-        return bool(self._call(CHANGE, (key, amount, None, maximum, ttl, [*keys()], None)))
+        summed = [_checked(each, "each of keys") for each in keys()]
+        return bool(self._call(CHANGE, (_checked(key), amount, None, maximum, ttl, summed, None)))
 
     def wait(self, key: str, timeout: int | None) -> bool:
         """Wait for `wait_notify` of the key, for `timeout` in milliseconds (None: without end); return whether it came.
@@ -95,7 +99,7 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
         """
         began = time.monotonic()
         until = math.inf if timeout is None else began + timeout / 1000
-        while self._call(VALUE, (key,), is_repeatable=True, until=until) is None:
+        while self._call(VALUE, (_checked(key),), is_repeatable=True, until=until) is None:
             now = time.monotonic()
             if now >= until:
                 return False
@@ -105,7 +109,7 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
 
     def wait_notify(self, key: str, ttl: int) -> None:
         """End all waits for the key, and those that begin within `ttl` milliseconds."""
-        self._call(ADD, (key, 1, ttl), is_repeatable=True)
+        self._call(ADD, (_checked(key), 1, ttl), is_repeatable=True)
 
     def close(self) -> None:
         """Close the connection; the next call opens another one."""
@@ -175,6 +179,9 @@ class SharedConnection(PostgresSender):
             return self.run(lambda execute: _execute(execute, sql, parameters))
         except SendError:
             raise
+        except BrokerConnectionError as error:
+            blame = "the database does not answer" if _is_away(error.__cause__) else "the limiter cannot change"
+            raise BrokerConnectionError(f"{blame}: {_line_of(error.__cause__)}") from error.__cause__
         except BaseException:  # also an Interrupt of Dramatiq, in the midst of a statement
             self.close()
             raise
@@ -196,12 +203,28 @@ def _execute(execute: Execute, sql: str, parameters: tuple[Any, ...]) -> Any:
     except Exception as error:
         state = state_of(error)
         if state in _REMEDIES or state.startswith("TE4"):
-            raise LimiterError(_REMEDIES.get(state) or str(error).partition("\n")[0]) from error
+            raise LimiterError(_REMEDIES.get(state) or _line_of(error)) from error
         if state in _CONFLICTS:
-            raise _ConflictError(
-                "other transactions change the same limiter: " + str(error).partition("\n")[0]
-            ) from error
+            raise _ConflictError(f"other transactions change the same limiter: {_line_of(error)}") from error
         raise
+
+
+def _line_of(error: BaseException | None) -> str:
+    """Return the first line of an error; the others may quote a row."""
+    return str(error).partition("\n")[0]
+
+
+def _checked(key: str, name: str = "key") -> str:
+    """Return a key that the database can store; raises LimiterError."""
+    if not isinstance(key, str):
+        raise LimiterError(f"{name}: must be text, not {type(key).__name__}; give a str")
+    if not 1 <= len(key) <= MAX_KEY_CHARACTERS:
+        raise LimiterError(f"{name}: must have 1 to {MAX_KEY_CHARACTERS} characters, not {len(key)}; hash longer text")
+    if "\0" in key or any("\ud800" <= each <= "\udfff" for each in key):
+        raise LimiterError(
+            f"{name}: has a NUL or half of a surrogate pair, which PostgreSQL cannot store; leave it out"
+        )
+    return key
 
 
 def _is_away(error: BaseException | None) -> bool:

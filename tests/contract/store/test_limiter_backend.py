@@ -111,6 +111,19 @@ def test_bounds_are_named(backend: ExecutionsLimiterBackend, arguments: tuple[An
     assert backend.add("k" * 500, 10**15, TTL)
 
 
+@pytest.mark.parametrize("key", ["", "k" * 501, "secret\0", "secret\ud800", None, b"secret", 7])
+def test_unusable_key_is_named_and_not_quoted(backend: ExecutionsLimiterBackend, key: Any) -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "key: ": lambda: backend.add(key, 1, TTL),
+        "key:": lambda: backend.wait(key, 0),
+        "each of keys: ": lambda: backend.incr_and_sum("k", lambda: ["a", key], 1, 9, TTL),
+    }
+    for name, call in calls.items():
+        with pytest.raises(LimiterError, match=f"^{name}") as raised:
+            call()
+        assert "secret" not in str(raised.value)
+
+
 def test_too_many_keys_and_a_value_that_overflows_are_named(backend: ExecutionsLimiterBackend) -> None:
     with pytest.raises(LimiterError, match="sums at most 3600; take a shorter window"):
         backend.incr_and_sum("k", lambda: [str(number) for number in range(3601)], 1, 9, TTL)
