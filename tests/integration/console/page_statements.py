@@ -23,13 +23,22 @@ _DUE = {"later": timedelta(hours=1)}
 
 def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[str]) -> dict[str, list[str]]:
     """Open pages twice; return the statements of pages that run too many the second time."""
-    admin, read = Visitor(app, Scope.ADMIN), dict[str, list[str]]()
+    admin, found = Visitor(app, Scope.ADMIN), dict[str, list[str]]()
     for address in wanted:
         assert "This part cannot be shown" not in admin.get(address), address
-        statements.clear()
-        admin.get(address)
-        read[address] = [each for each in statements.texts if not is_setting(each)]
-    return {address: texts for address, texts in read.items() if len(texts) > MAX_STATEMENTS}
+        texts = _statements_of(admin, statements, address)
+        if len(texts) > MAX_STATEMENTS:
+            # Once more: on a slow machine the process may have read its keys or settings again meanwhile.
+            texts = _statements_of(admin, statements, address)
+        if len(texts) > MAX_STATEMENTS:
+            found[address] = texts
+    return found
+
+
+def _statements_of(admin: Visitor, statements: Statements, address: str) -> list[str]:
+    statements.clear()
+    admin.get(address)
+    return [each for each in statements.texts if not is_setting(each)]
 
 
 class Waits:
