@@ -32,7 +32,7 @@ dev: $(STAMP)  ## start the same stack without the scripted jobs
 	@$(BIN)/python -m app.dev serve
 
 unit: $(STAMP)  ## run the tests that need no server
-	$(BIN)/pytest -n 3 --dist loadfile tests/unit
+	$(BIN)/pytest -n 3 --dist loadfile tests/unit $(OPTIONS)
 
 test: $(STAMP)  ## run the whole test suite on real servers
 	$(BIN)/pytest -n 4 --dist loadfile
