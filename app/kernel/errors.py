@@ -111,6 +111,11 @@ class EndpointNotFoundError(NotFoundError, code="ENDPOINT_NOT_FOUND"):
     def of(cls, name: str) -> Self:
         return cls(cls.message_format.format(name), name)
 
+    @classmethod
+    def fault_of(cls, name: str) -> str:
+        """Return the fault of a field that names an absent endpoint."""
+        return f"{cls.message_format.format(name)} Create it first: POST /endpoints."
+
 
 class EndpointVersionNotFoundError(NotFoundError, code="ENDPOINT_VERSION_NOT_FOUND"):
     """The endpoint has no version of that number."""

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, TextClause, null
 from app.catalog import payload_validator, revision
 from app.catalog.callback_outcome import FIELDS, samples
 from app.catalog.specs import compile_spec
-from app.kernel.errors import Detail, InvalidCallbackError
+from app.kernel.errors import Detail, EndpointNotFoundError, InvalidCallbackError
 from app.kernel.function_types import Fetch
 from app.kernel.sql import statement
 from schema.states import CallbackEvent, EndpointType
@@ -78,7 +78,7 @@ def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Path 
     found = {row.name: row for row in fetch(NAMED, {"names": sorted(set(named.values()))})}
     for event, target in named.items():
         if target not in found and target != name:
-            raise _refused(event, f"There is no endpoint named {target!r}. Create it first: POST /endpoints.")
+            raise _refused(event, EndpointNotFoundError.fault_of(target))
     _check_paths(fetch, name, named, found, before)
     for event, target in named.items():
         check_schema_accepts(event, target, found[target].schema_json)

@@ -22,6 +22,7 @@ from app.kernel.db import Database
 from app.kernel.errors import (
     ConflictError,
     Detail,
+    EndpointNotFoundError,
     InvalidNotificationRuleError,
     NotificationRuleNotFoundError,
     UnavailableError,
@@ -131,7 +132,7 @@ def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None])
     for index, channel in enumerate(rule.channels):
         pointer, schema = f"/channels/{index}", schemas.get(channel)
         if channel not in schemas:
-            yield pointer, f"There is no endpoint named {channel!r}. Create it first: POST /endpoints."
+            yield pointer, EndpointNotFoundError.fault_of(channel)
         elif schema is not None and (refused := payload_validator.compiled(schema).faults(message)):
             yield pointer, rejection(channel, refused[0]["pointer"], refused[0]["message"])
 

@@ -14,7 +14,13 @@ from app.features.workflows.rules.workflow_bounds import (
     MAX_EDGES,
     MAX_GROUP_BYTES,
 )
-from app.kernel.errors import Detail, InvalidRequestError, InvalidWorkflowError, WorkflowCycleError
+from app.kernel.errors import (
+    Detail,
+    EndpointNotFoundError,
+    InvalidRequestError,
+    InvalidWorkflowError,
+    WorkflowCycleError,
+)
 from app.kernel.formats import compact_json, numbered
 from app.kernel.suggestions import did_you_mean
 from schema.job_bounds import MAX_INPUT_BYTES
@@ -194,8 +200,7 @@ def _unknown_endpoints(nodes: Sequence[Mapping[str, Any]], endpoints: Collection
         jobs += [(f"{at}/compensate", job["compensate"]) for at, job in jobs if "compensate" in job]
         for at, job in jobs:
             if "endpoint" in job and job["endpoint"] not in endpoints:
-                message = f"There is no endpoint named {job['endpoint']!r}. Create it first: POST /endpoints."
-                yield Detail(pointer=f"{at}/endpoint", message=message)
+                yield Detail(pointer=f"{at}/endpoint", message=EndpointNotFoundError.fault_of(job["endpoint"]))
 
 
 def _sizes(nodes: Sequence[Mapping[str, Any]], definitions: Sequence[str], input_: Any) -> Iterator[Detail]:
