@@ -23,8 +23,8 @@ def deletion(
     A wait for one row would keep all other rows. The statement returns one row: the number `deleted`, and the names of
     `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names. With
     `time`, a batch starts at `:since`, and the row has the time that the batch has `reached`: the index still contains
-    the entries that earlier batches have deleted. With `pages`, for a condition without an
-    index, a batch starts behind the key `:since`.
+    the entries that earlier batches have deleted. With `pages`, for a condition without an index, a batch starts behind
+    the key `:since`.
 
     Args:
         name: Unique name of the statement.

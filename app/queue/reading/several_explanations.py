@@ -72,10 +72,8 @@ def explain_several(
     rows = database.fetch(FACTS_OF_SEVERAL, {"executions": list(executions)})
     readable_facts = readable(Facts.from_row, rows, "execution {.execution_id}".format)
     facts = {each.execution_id: each for each in readable_facts}
-    tasks = {
-        each.execution_id: partial(_explained, facts=each, among=[*facts], reclaim_every=reclaim_every, reasons=reasons)
-        for each in filter(None, map(facts.get, executions))
-    }
+    explain = partial(_explained, among=[*facts], reclaim_every=reclaim_every, reasons=reasons)
+    tasks = {each.execution_id: partial(explain, facts=each) for each in filter(None, map(facts.get, executions))}
     order = [LINE, LAST_EVENT, *(statement for reason in reasons for statement in reason.statements)]
     known, apart = RememberedReads(database), database.is_cockroach
     return run_gathered(known, tasks, order=order, may_go_on=lambda: clock() < until, apart=apart)
