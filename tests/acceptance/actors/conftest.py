@@ -20,6 +20,7 @@ from sqlalchemy import text
 from app.dev.process.child import Child
 from app.dev.stack.runner import Stack
 from app.kernel.db import Database
+from tests.waiting import eventually
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -130,15 +131,28 @@ def shared_user(
         yield user
 
 
+def wait_for_actors(database: Database, *names: str) -> None:
+    """Wait until a process has registered actors of these names."""
+    found = text("SELECT name FROM endpoints WHERE name = ANY (CAST(:names AS TEXT[]))")
+    eventually(lambda: len(database.fetch(found, {"names": list(names)})) == len(names), what="the registration")
+
+
+@contextmanager
+def sending(user: User, monkeypatch: pytest.MonkeyPatch, name: str = "user_tasks") -> Iterator[ModuleType]:
+    """Import a module of the user in this process, which sends."""
+    for variable in ("BROKER_URL", "EFFECTS", "TASK_EXECUTOR_ACTORS"):
+        monkeypatch.setenv(variable, user.env[variable])
+    monkeypatch.syspath_prepend(str(HERE))
+    sys.modules.pop(name, None)
+    module = importlib.import_module(name)
+    yield module
+    module.broker.close()
+    sys.modules.pop(name, None)
+    dramatiq.set_broker(None)
+
+
 @pytest.fixture
 def tasks(user: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The user's module in this process, which sends."""
-    for name in ("BROKER_URL", "EFFECTS", "TASK_EXECUTOR_ACTORS"):
-        monkeypatch.setenv(name, user.env[name])
-    monkeypatch.syspath_prepend(str(HERE))
-    sys.modules.pop("user_tasks", None)
-    user_tasks = importlib.import_module("user_tasks")
-    yield user_tasks
-    user_tasks.broker.close()
-    sys.modules.pop("user_tasks", None)
-    dramatiq.set_broker(None)
+    """The module `user_tasks`, which sends from this process."""
+    with sending(user, monkeypatch) as module:
+        yield module

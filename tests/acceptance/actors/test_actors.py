@@ -14,7 +14,7 @@ from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
 from schema.url import database_url as parse_url
 from tests import rows
-from tests.acceptance.actors.conftest import Trial, User, trial_of
+from tests.acceptance.actors.conftest import Trial, User, trial_of, wait_for_actors
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
@@ -27,8 +27,7 @@ def user(shared_user: User, shared_database: Database) -> User:
     shared_user.stack.scheduler()
     shared_user.worker()
     shared_user.process()
-    names = text("SELECT name FROM endpoints WHERE name IN ('note', 'other')")
-    eventually(lambda: len(shared_database.fetch(names)) == 2, what="the registration")
+    wait_for_actors(shared_database, "note", "other")
     return shared_user
 
 

@@ -1,7 +1,5 @@
 """Dramatiq's GroupCallbacks and rate limiters over ExecutionsLimiterBackend, in real processes."""
 
-import importlib
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
@@ -9,10 +7,9 @@ from typing import Any
 
 import dramatiq
 import pytest
-from sqlalchemy import text
 
 from app.kernel.db import Database
-from tests.acceptance.actors.conftest import HERE, Trial, User, trial_of
+from tests.acceptance.actors.conftest import Trial, User, sending, trial_of, wait_for_actors
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
@@ -26,8 +23,7 @@ def user(shared_user: User, shared_database: Database) -> User:
     shared_user.worker()
     for _ in range(2):
         shared_user.process(module="group_tasks")
-    names = text("SELECT name FROM endpoints WHERE name IN ('member', 'done', 'alone')")
-    eventually(lambda: len(shared_database.fetch(names)) == 3, what="the registration")
+    wait_for_actors(shared_database, "member", "done", "alone")
     return shared_user
 
 
@@ -38,16 +34,9 @@ def running(user: User, shared_database: Database) -> Trial:
 
 @pytest.fixture
 def group_tasks(user: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The user's module in this process, which sends."""
-    for name in ("BROKER_URL", "EFFECTS", "TASK_EXECUTOR_ACTORS"):
-        monkeypatch.setenv(name, user.env[name])
-    monkeypatch.syspath_prepend(str(HERE))
-    module = importlib.import_module("group_tasks")
-    yield module
-    module.limits.close()
-    module.broker.close()
-    del sys.modules["group_tasks"]
-    dramatiq.set_broker(None)
+    with sending(user, monkeypatch, "group_tasks") as module:
+        yield module
+        module.limits.close()
 
 
 def run_group(tasks: Any, words: list[str]) -> None:

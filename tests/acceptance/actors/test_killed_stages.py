@@ -1,17 +1,13 @@
 """Kills of a process at each stage of a message, from its arrival to its acknowledgement."""
 
-import importlib
-import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-import dramatiq
 import pytest
-from sqlalchemy import text
 
 from app.kernel.db import Database
 from tests import rows
-from tests.acceptance.actors.conftest import HERE, User, trial_of
+from tests.acceptance.actors.conftest import User, sending, trial_of, wait_for_actors
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
@@ -23,23 +19,15 @@ def user(shared_user: User, shared_database: Database) -> User:
     shared_user.stack.web()
     shared_user.worker()
     shared_user.process(module="stage_tasks")
-    names = text("SELECT name FROM endpoints WHERE name IN ('pass-stage', 'follow')")
-    eventually(lambda: len(shared_database.fetch(names)) == 2, what="the registration")
+    wait_for_actors(shared_database, "pass-stage", "follow")
     shared_user.kill_processes()
     return shared_user
 
 
 @pytest.fixture
 def stage_tasks(user: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The user's module in this process, which sends."""
-    for name in ("BROKER_URL", "EFFECTS", "TASK_EXECUTOR_ACTORS"):
-        monkeypatch.setenv(name, user.env[name])
-    monkeypatch.syspath_prepend(str(HERE))
-    module = importlib.import_module("stage_tasks")
-    yield module
-    module.broker.close()
-    del sys.modules["stage_tasks"]
-    dramatiq.set_broker(None)
+    with sending(user, monkeypatch, "stage_tasks") as module:
+        yield module
 
 
 @pytest.mark.parametrize("stage", ["before_process_message", "run", "after_process_message", "before_ack", "after_ack"])
