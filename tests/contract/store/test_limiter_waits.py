@@ -1,8 +1,6 @@
 """ExecutionsLimiterBackend while the database, or another statement, lets it wait: turns, interrupts and patience."""
 
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +17,8 @@ from task_executor_dramatiq.in_hand import Abort
 
 from app.kernel.db import Database
 from tests.enqueue_caller import PASSWORD, calling
-from tests.waiting import eventually
+from tests.thread_frames import frames_by_thread
+from tests.waiting import HUNG_SECONDS, eventually
 
 pytestmark = pytest.mark.postgresql_only
 TTL = 60_000
@@ -58,7 +57,7 @@ def one_blocked(backend: ExecutionsLimiterBackend, database: Database, database_
 
 def turn_of(thread: threading.Thread) -> str:
     """Return the function of Python that a thread runs."""
-    return sys._current_frames()[thread.ident or 0].f_code.co_name  # noqa: SLF001
+    return frames_by_thread()[thread.ident or 0].f_code.co_name
 
 
 def test_others_have_their_turn_while_a_statement_waits(
@@ -70,8 +69,9 @@ def test_others_have_their_turn_while_a_statement_waits(
 
 
 def test_thread_that_waits_for_its_turn_can_be_interrupted(
-    backend: ExecutionsLimiterBackend, database: Database, database_url: str
+    backend: ExecutionsLimiterBackend, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "STATEMENT_SECONDS", int(10 * HUNG_SECONDS))  # the turn comes later
     ended = threading.Event()
 
     def wait() -> None:
@@ -86,18 +86,18 @@ def test_thread_that_waits_for_its_turn_can_be_interrupted(
         assert thread.ident
         eventually(lambda: turn_of(thread) == "run_until", what="the wait for a turn")
         raise_thread_exception(thread.ident, Abort)
-        assert ended.wait(2)  # a statement takes longer
+        assert ended.wait(HUNG_SECONDS)
     assert backend.add("other", 1, TTL)
 
 
-def test_timeout_of_a_wait_holds_while_the_database_is_away() -> None:
-    began = time.monotonic()
+@pytest.mark.timeout(2 * HUNG_SECONDS)
+def test_timeout_of_a_wait_holds_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 10 * HUNG_SECONDS)
     with (
         limiting("postgresql://127.0.0.1:1/none") as backend,
         pytest.raises(BrokerConnectionError, match=r"^the database does not answer: "),
     ):
         backend.wait("k", 100)
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("is_at_end", [False, True])
