@@ -1,4 +1,4 @@
-"""What the threads of this process run."""
+"""The Python frames that the threads of a process run."""
 
 import gc
 import sys

@@ -69,7 +69,9 @@ class Report:
 
 
 def check_drain(report: Report) -> None:
-    assert report.tables.is_complete(drain.STEADY, drain.PYTHON, drain.DATABASE)
+    # 100 deliveries may cost PostgreSQL less than one tick of the CPU clock (10 ms); a cost of 0 has no row.
+    assert report.tables.is_complete(drain.STEADY, drain.PYTHON)
+    assert f"{drain.DATABASE.name} " in report.output, "the cost of PostgreSQL was not read"
     assert values(report.tables.output, drain.REPEATS) == ["0"]
 
 
