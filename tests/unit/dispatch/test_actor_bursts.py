@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from task_executor_dramatiq.link import Inbox, Links
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch import actor as actor_dispatch
+from actors.dispatch.base import Unconditional
+from app.kernel.function_types import Written
+from app.queue.executions.execution_model import FollowingJob
 from tests.contract.dispatch.dispatching import identity, run
 from tests.unit.dispatch.actor_services import opening, path_of, quick_registrations, service_of
 from tests.waiting import eventually
@@ -17,6 +21,13 @@ from tests.waiting import eventually
 MESSAGES, MESSAGE_BYTES, THREADS = 256, 8_000, 16
 SPEC = {"actor": "mail", "queue": "default", "timeout_ms": 30_000, "max_lost": 3}
 PATIENCE_SECONDS = 20.0
+
+
+class WrittenAtOnce(Unconditional):
+    """Permission of a send whose outcome counts as stored, for which the end of the process waits."""
+
+    def conclude_with(self, then: tuple[FollowingJob, ...], on_written: Written) -> None:
+        on_written(True)
 
 
 def work(inbox: Inbox, left: Iterator[int]) -> None:
@@ -43,7 +54,8 @@ def test_process_that_writes_while_a_burst_arrives_ends_all_messages(
         with ThreadPoolExecutor(THREADS) as pool:
             left = iter(range(MESSAGES))
             working = [pool.submit(work, inbox, left) for _ in range(THREADS)]
-            sending = (dispatcher.send(spec, identity(f"e{number}")) for number in range(MESSAGES))
+            sent = (replace(identity(f"e{number}"), permission=WrittenAtOnce()) for number in range(MESSAGES))
+            sending = (dispatcher.send(spec, each) for each in sent)
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     assert len(await asyncio.gather(*sending)) == MESSAGES
