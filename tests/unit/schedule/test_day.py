@@ -53,11 +53,11 @@ def counted(day: Day, starts: DayStarts) -> Counter[int]:
 def test_starts_around_each_clock_change_are_the_ticks(zone: str) -> None:
     for number, change in enumerate(transitions(zone)):
         text, shown = EXPRESSIONS[number % len(EXPRESSIONS)], ZONES[number % len(ZONES)]
-        for timezone in (zone, shown):
-            local = change.astimezone(time_zone(timezone)).date()
-            for days in (-1, 0, 1):
-                day, table = Day.of(local + timedelta(days=days), timezone), cron(text, zone)
-                assert counted(day, starts_on(day, table)) == walked(day, table), (text, zone, day)
+        timezone = (zone, shown)[number // len(EXPRESSIONS) % 2]
+        local = change.astimezone(time_zone(timezone)).date()
+        for days in (-1, 0, 1):
+            day, table = Day.of(local + timedelta(days=days), timezone), cron(text, zone)
+            assert counted(day, starts_on(day, table)) == walked(day, table), (text, zone, day)
 
 
 @settings(deadline=None, max_examples=60)
