@@ -1,13 +1,15 @@
 """Costs of statements: each is run again by EXPLAIN (ANALYZE, BUFFERS), in a transaction that is rolled back."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 _REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck", "Rows Removed by Join Filter")
 
 Statement = tuple[str, Any]
-"""Text of a statement and its parameters, as the driver gets them."""
+"""Text of a statement and its parameters: as the driver gets them, or a hot statement with `:name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ def costs(connection: Any, statements: Sequence[Statement]) -> list[StatementCos
     """Run statements again on a connection of psycopg2, and return what each reads."""
     found = []
     with connection.cursor() as cursor:
-        for text, parameters in statements:
+        for given, parameters in statements:
+            text = _for_driver(given, parameters)
             if is_setting(text):
                 cursor.execute(text, parameters)
                 continue
@@ -38,6 +41,12 @@ def costs(connection: Any, statements: Sequence[Statement]) -> list[StatementCos
             found.append(StatementCost(" ".join(text.split()), round(sum(_rows(plan))), blocks))
     connection.rollback()
     return found
+
+
+def _for_driver(text: str, parameters: Any) -> str:
+    if isinstance(parameters, Mapping) and any(name in parameters for name in _PARAMETER.findall(text)):
+        return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
+    return text
 
 
 def _rows(plan: Mapping[str, Any]) -> Iterator[float]:
