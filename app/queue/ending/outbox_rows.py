@@ -6,15 +6,13 @@ lock, decides the process: of two transactions that delete a row only one contin
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.kernel.db import Database
-from app.kernel.db.rows import RowValue
 from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement, statement
 from app.queue.ending.execution_events import ChangeReason, StateChange
@@ -60,7 +58,8 @@ PUT = statement(
 
 _COLUMNS = """end_id, shard, execution_id, endpoint, status, attempt, followed, is_rejected, reason, ended_at, tries,
               effects_left"""
-# Rows that failed before are tried alone: they may fail again, and the whole batch with them.
+# Rows that failed before are tried alone: they may fail again, and the whole batch with them. An array of the found
+# rows instead of a join: the planner expects one row, and would compare each with each other.
 TAKE = statement(
     "execution_ends.take",
     """
@@ -69,7 +68,7 @@ TAKE = statement(
        WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND tries = 0
        ORDER BY end_id LIMIT :limit FOR UPDATE SKIP LOCKED)
     DELETE FROM execution_ends
-     WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND end_id IN (SELECT end_id FROM found) AND tries = 0
+     WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND end_id = ANY (ARRAY(SELECT end_id FROM found)) AND tries = 0
     RETURNING {columns}
     """,
     columns=_COLUMNS,
@@ -136,8 +135,7 @@ def put_ends(connection: Connection, changes: Sequence[StateChange], reason: Cha
         connection.execute(PUT, params)
 
 
-@dataclass(frozen=True, slots=True)
-class End(RowValue):
+class End(NamedTuple):
     """A completion event: the end of an attempt or of an execution.
 
     Attributes:
@@ -169,10 +167,27 @@ class End(RowValue):
     tries: int
     effects_left: list[str] | None
 
-    def __post_init__(self) -> None:
-        """Take a value that cannot be read as all handlers: an event must not stop the outbox."""
-        if not isinstance(self.effects_left, list):
-            object.__setattr__(self, "effects_left", None)
+    @classmethod
+    def of_row(cls, row: Row[Any]) -> "End":
+        """Build from a row with the columns in the order of the fields.
+
+        Handlers that cannot be read are all handlers: an event must not stop the outbox.
+        """
+        end_id, shard, execution_id, endpoint, status, attempt, followed, is_rejected, reason, at, tries, left = row
+        return cls(
+            end_id,
+            shard,
+            execution_id,
+            endpoint,
+            ExecutionStatus(status),
+            attempt,
+            Followed(followed),
+            is_rejected,
+            reason,
+            at,
+            tries,
+            left if isinstance(left, list) else None,
+        )
 
     @property
     def is_final(self) -> bool:
@@ -217,13 +232,13 @@ def due_ends(database: Database, shard: int, *, after: DueEvent, limit: int) -> 
 def take(connection: Connection, end_ids: Collection[str]) -> list[End]:
     """Delete and return rows that no other process handles and that have not failed before, the oldest first."""
     rows = connection.execute(TAKE, {"ids": array_literal(sorted(end_ids)), "limit": len(end_ids)})
-    return sorted(map(End.from_row, rows), key=attrgetter("ended_at", "end_id"))
+    return sorted(map(End.of_row, rows), key=attrgetter("ended_at", "end_id"))
 
 
 def lock_one(connection: Connection, end_id: str) -> End | None:
     """Lock and read a row; None when it is gone, or another process handles it."""
     row = connection.execute(LOCK_ONE, {"id": end_id}).first()
-    return None if row is None else End.from_row(row)
+    return None if row is None else End.of_row(row)
 
 
 def leave(connection: Connection, end: End, left: Collection[str], delay_ms: int) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.hot import PlanTimes
-from app.kernel.formats import EPOCH
+from app.kernel.formats import EPOCH, array_literal
 from app.queue.claiming.claimable_queues import claimable_of, claimable_queues
 from app.queue.claiming.due_queues import QUEUES, due_queues
 from app.queue.claiming.full_scan import FullScan
@@ -125,6 +125,20 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
     assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops
     assert "Index Scan using pk_executions" in found["executions_complete"], found["executions_complete"]
     assert "idx_executions_running" not in found["executions_complete"]
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("waiting", [0, MANY // 10])
+def test_batch_of_events_is_taken_in_linear_time(database: Database, waiting: int) -> None:
+    """A join expects one row of the outbox, and would compare each of 200 events with each."""
+    columns = "end_id, shard, execution_id, endpoint, status, attempt, followed, ended_at"
+    values = "'e' || n, 0, 'exec_1', 'target', 'SUCCESS', 1, 1, now() FROM generate_series(1, :count) AS n"
+    database.fetch(text(f"INSERT INTO execution_ends ({columns}) SELECT {values}"), {"count": waiting})
+    database.fetch(text("ANALYZE execution_ends"))
+    given = {"ids": array_literal(f"e{number}" for number in range(200)), "limit": 200}
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + outbox_rows.TAKE.text), given))
+    assert "Join" not in plan, plan
+    assert "Nested Loop" not in plan, plan
 
 
 @pytest.mark.postgresql_only
