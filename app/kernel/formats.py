@@ -122,7 +122,10 @@ def array_literal(values: Iterable[object]) -> str:
     A list as parameter becomes an expression per value, which costs the driver and the parser three times as much.
     """
     given = [*values]
-    if {*map(type, given)} == {str}:
+    types = {*map(type, given)}
+    if types == {int}:
+        return "{" + ",".join(map(str, given)) + "}"
+    if types == {str}:
         array = '{"' + '","'.join(cast("list[str]", given)) + '"}'
         if "\\" not in array and array.count('"') == 2 * len(given):
             return array  # nothing to escape: such as ids, six times as fast

@@ -220,6 +220,21 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
     return params | _NO_TIMETABLE | execution
 
 
+def params_of_another(
+    params: Mapping[str, Any], target: CachedEndpoint, input_: dict[str, Any], shards: int
+) -> dict[str, Any]:
+    """Return the parameters of one more one-shot job of an endpoint; only ids, limit key and input differ."""
+    execution_id = ids.execution_id()
+    return {
+        **params,
+        "job_id": ids.job_id(),
+        "execution_id": execution_id,
+        "shard": ids.shard_of(execution_id, shards),
+        "limit_key": NO_KEY if target.limit_key is None else limit_key_of(target.limit_key, input_),
+        "input": compact_json(input_),
+    }
+
+
 def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = False) -> dict[str, Any]:
     """Return the parameters of ONE_SHOTS or REPEATING for jobs with the same look-ahead."""
     # In key order, so that two groups with equal keys do not deadlock.

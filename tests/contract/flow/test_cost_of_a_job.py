@@ -42,7 +42,7 @@ BOUNDS = {
     "keyed": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_200, request_calls=792, worker_calls=146),
     "breaker": Cost(round_trips=4, rows=9, entries=22, wal_bytes=3_900, request_calls=792, worker_calls=138),
     "inline": Cost(round_trips=4, rows=9, entries=22, wal_bytes=4_200, request_calls=812, worker_calls=140),
-    "node": Cost(round_trips=35, rows=25, entries=55, wal_bytes=9_900, request_calls=3_550, worker_calls=211),
+    "node": Cost(round_trips=35, rows=25, entries=55, wal_bytes=9_900, request_calls=3_250, worker_calls=203),
     "followed": Cost(round_trips=15, rows=23, entries=50, wal_bytes=10_500, request_calls=1_357, worker_calls=400),
 }
 SETTINGS: Mapping[str, Mapping[str, object]] = {

@@ -19,7 +19,6 @@ from app.features.workflows.steps.step import StepOvertakenError, WorkflowStep
 from app.features.workflows.stored import undoing, variables
 from app.kernel.sql import NamedStatement, statement
 from app.queue.executions.node_key import NodeKey, compensation_of, undone_item
-from app.queue.jobs.endpoint_cache import read_targets
 from schema.states import NodeState, WorkflowReason, WorkflowStatus
 from schema.tables.workflows import MAY_BE_UNDONE
 
@@ -119,7 +118,7 @@ def _job(connection: Connection, step: WorkflowStep, row: Row[Any]) -> NodeJob:
         definition=definition,
         template=template,
     )
-    targets = read_targets(connection, {job.endpoint})
+    targets = node_jobs.read_targets(connection, step.workflow, {job.endpoint})
     node_jobs.prepare(job, row.name, step.workflow, values=values, targets=targets)
     return job
 

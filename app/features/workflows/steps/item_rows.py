@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from app.features.workflows.steps.node_jobs import NodeJob
+from app.features.workflows.stored.node_rows import sparse_array
 from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement
@@ -40,13 +41,13 @@ def add_items(connection: Connection, workflow_id: str, items: Sequence[NodeJob]
             "workflow_id": workflow_id,
             "nodes": array_literal(job.key.node for job in items),
             "items": array_literal(job.key.item for job in items),
-            "names": array_literal(job.name for job in items),
+            "names": sparse_array(job.name for job in items),
             "endpoints": array_literal(job.endpoint for job in items),
-            "states": array_literal(job.state.value for job in items),
-            "reasons": array_literal(job.reason and job.reason.value for job in items),
-            "messages": array_literal(job.message for job in items),
+            "states": array_literal(str(job.state) for job in items),
+            "reasons": sparse_array(job.reason and str(job.reason) for job in items),
+            "messages": sparse_array(job.message for job in items),
             "runs": array_literal(job.key.run for job in items),
-            "jobs": array_literal(job.job_id for job in items),
-            "executions": array_literal(job.execution_id for job in items),
+            "jobs": sparse_array(job.job_id for job in items),
+            "executions": sparse_array(job.execution_id for job in items),
         }
         run_in(connection, ITEMS, params)

@@ -1,6 +1,6 @@
 """Jobs of nodes and items: an input is rendered and checked; the key of the job is its place in the workflow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,19 +10,19 @@ from app.features.workflows.rules.inputs import InputTemplate
 from app.features.workflows.rules.model import NodeReason
 from app.features.workflows.steps.step import OpenWorkflow, WorkflowStep
 from app.features.workflows.stored import variables
-from app.kernel import ids
 from app.kernel.db.hot import run_in
 from app.kernel.errors import TemplateError
-from app.kernel.formats import is_deeper
+from app.kernel.formats import compact_json, is_deeper
 from app.kernel.sql import statement
 from app.queue.executions.node_key import NodeKey
-from app.queue.jobs import job_insertion
+from app.queue.jobs import endpoint_cache, job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_model import NewJob
 from schema.job_bounds import MAX_INPUT_BYTES, MAX_JOB_NAME, MAX_JSON_DEPTH
 from schema.states import ExecutionStatus, Followed, NodeState, Trigger
 
 _NODE = int(Followed.NODE)
+_OWN = ("queue", "priority", "max_attempts", "delay_ms")  # parameters that a definition may set
 
 FIND_BY_KEY = statement(
     "workflow_nodes.find_jobs",
@@ -73,13 +73,39 @@ class NodeJob:
         self.reason, self.message, self.params = reason, message, {}
 
 
+@dataclass(frozen=True, slots=True)
+class NodeTarget:
+    """An endpoint of nodes of a workflow, and the parameters that all their jobs of it have."""
+
+    endpoint: CachedEndpoint
+    params: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, endpoint: CachedEndpoint, workflow: OpenWorkflow) -> "NodeTarget":
+        labels = workflow.labels or {}
+        new = NewJob(endpoint=endpoint.name, trigger=Trigger.IMMEDIATE, input={}, labels=labels)
+        params = job_insertion.params_of(new, endpoint, "", workflow.shards)
+        params.update(
+            followed=(params["followed"] or 0) | _NODE,
+            trace_context=workflow.trace_context,
+            look_ahead_ms=workflow.look_ahead_ms,
+        )
+        return cls(endpoint, params)
+
+
+def read_targets(connection: Connection, workflow: OpenWorkflow, names: Collection[str]) -> Mapping[str, NodeTarget]:
+    """Read the endpoints that still exist."""
+    found = endpoint_cache.read_targets(connection, names)
+    return {name: NodeTarget.of(endpoint, workflow) for name, endpoint in found.items()}
+
+
 def prepare(
     job: NodeJob,
     node_name: str,
     workflow: OpenWorkflow,
     *,
     values: Mapping[str, Any],
-    targets: Mapping[str, CachedEndpoint],
+    targets: Mapping[str, NodeTarget],
 ) -> int:
     """Render the input and make the parameters of the job, or refuse it; returns the size in characters."""
     target = targets.get(job.endpoint)
@@ -97,7 +123,7 @@ def prepare(
         return 0
     if is_deeper(input_, MAX_JSON_DEPTH - 1):
         job.refuse(NodeReason.INPUT_REFUSED, f"The input is nested deeper than {MAX_JSON_DEPTH - 1} levels.")
-    elif faults := target.faults(input_):
+    elif faults := target.endpoint.faults(input_):
         message = f"The payload spec refuses the input: {faults[0]['pointer'] or '/'}: {faults[0]['message']}"
         job.refuse(NodeReason.INPUT_REFUSED, message)
     else:
@@ -109,27 +135,16 @@ def prepare(
 
 
 def _params(
-    job: NodeJob, name: str, workflow: OpenWorkflow, input_: dict[str, Any], target: CachedEndpoint
+    job: NodeJob, name: str, workflow: OpenWorkflow, input_: dict[str, Any], target: NodeTarget
 ) -> dict[str, Any]:
+    params = job_insertion.params_of_another(target.params, target.endpoint, input_, workflow.shards)
+    params.update(name=name, idempotency_key=job.key.idempotency_key)
     given = job.definition
-    new = NewJob(
-        endpoint=job.endpoint,
-        trigger=Trigger.IMMEDIATE if given.get("delay_ms") is None else Trigger.DELAYED,
-        input=input_,
-        name=name,
-        labels={**(workflow.labels or {}), **given.get("labels", {})},
-        queue=given.get("queue"),
-        priority=given.get("priority"),
-        idempotency_key=job.key.idempotency_key,
-        delay_ms=given.get("delay_ms"),
-    )
-    params = job_insertion.params_of(new, target, ids.job_id(), workflow.shards)
-    params.update(
-        followed=(params["followed"] or 0) | _NODE,
-        max_attempts=given.get("max_attempts") or params["max_attempts"],
-        trace_context=workflow.trace_context,
-        look_ahead_ms=workflow.look_ahead_ms,
-    )
+    params.update((field, given[field]) for field in _OWN if given.get(field) is not None)
+    if params["delay_ms"] is not None:
+        params["trigger_type"] = Trigger.DELAYED.value
+    if given.get("labels"):
+        params["labels"] = compact_json({**(workflow.labels or {}), **given["labels"]})
     return params
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from app.features.workflows.rules.model import NodeReason
+from app.features.workflows.stored.node_rows import sparse_array
 from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement
@@ -70,9 +71,9 @@ def settle(
     ordered = sorted({each.execution_id: each for each in sorted(ended, key=attrgetter("ended_at"))}.values())
     params = {
         "executions": array_literal(each.execution_id for each in ordered),
-        "states": array_literal(each.state.value for each in ordered),
-        "reasons": array_literal(each.reason for each in ordered),
+        "states": array_literal(str(each.state) for each in ordered),
+        "reasons": sparse_array(each.reason for each in ordered),
         "instants": array_literal(each.ended_at for each in ordered),
-        "reported": array_literal((reported or {}).get(each.execution_id, 0) for each in ordered),
+        "reported": sparse_array((reported or {}).get(each.execution_id, 0) for each in ordered),
     }
     return [row.workflow_id for row in run_in(connection, SETTLE, params, joins=len(ordered))]

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from app.features.workflows.rules.model import STEP, went_well
+from app.features.workflows.rules.model import STATES, STEP, went_well
 from app.features.workflows.steps import item_rules
 from app.features.workflows.steps.step import StepOvertakenError, WorkflowStep
 from app.features.workflows.stored import node_rows
@@ -127,7 +127,7 @@ def _cursors(nodes: Sequence[Row[Any]], edges: Sequence[Row[Any]]) -> dict[tuple
 
 def _count(step: WorkflowStep, row: Row[Any]) -> None:
     """Count an end in the workflow; a failed node may stop the workflow."""
-    state = NodeState(row.state)
+    state = STATES[row.state]
     if row.execution_id is not None:
         step.running -= 1
     if row.item:
@@ -141,7 +141,7 @@ def _count(step: WorkflowStep, row: Row[Any]) -> None:
 def _report_to_children(
     connection: Connection, step: WorkflowStep, nodes: Sequence[Row[Any]], edges: Sequence[Row[Any]]
 ) -> None:
-    failed = {row.node for row in nodes if not went_well(NodeState(row.state), row.reason)}
+    failed = {row.node for row in nodes if not went_well(STATES[row.state], row.reason)}
     # Not joined to the edges: with few statistics, the planner would read all nodes for each edge.
     children = {node.node: node for node in node_rows.read(connection, step.workflow_id, {row.child for row in edges})}
     for edge in edges:
@@ -169,7 +169,7 @@ def _report_to_nodes_with_items(connection: Connection, step: WorkflowStep, ende
         node.items_open -= len(items)
         if node.items_open < 0:
             raise StepOvertakenError
-        node.items_failed += sum(NodeState(row.state) in _FAILED for row in items)
+        node.items_failed += sum(row.state in _FAILED for row in items)
         item_rules.settle(node, step.reason)
         step.has_ready |= node.state is NodeState.EXPANDING
     node_rows.write(connection, step.workflow_id, nodes)

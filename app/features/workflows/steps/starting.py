@@ -11,7 +11,7 @@ from app.features.workflows.rules.inputs import InputTemplate, compiled
 from app.features.workflows.rules.model import STEP, NodeReason
 from app.features.workflows.rules.workflow_bounds import MAX_ITEMS
 from app.features.workflows.steps import item_rows, item_rules, node_jobs
-from app.features.workflows.steps.node_jobs import NodeJob
+from app.features.workflows.steps.node_jobs import NodeJob, NodeTarget
 from app.features.workflows.steps.step import WorkflowStep
 from app.features.workflows.stored import node_rows, total_items, variables
 from app.features.workflows.stored.node_rows import WorkflowNode
@@ -19,7 +19,6 @@ from app.kernel.db.hot import run_in
 from app.kernel.errors import Detail, TemplateError
 from app.kernel.sql import hot_statement
 from app.queue.executions.node_key import NodeKey
-from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
 from schema.states import NodeState, WorkflowStatus
 
 MAX_STEP_CHARACTERS = 4_194_304  # of the inputs of a step; CockroachDB accepts 16 MiB in a statement
@@ -124,7 +123,7 @@ class _StartedNodes:
         self._step = step
         self._characters = self._items = self._running = 0
         self._values: Mapping[str, Any] = {}
-        self._targets: Mapping[str, CachedEndpoint] = {}
+        self._targets: Mapping[str, NodeTarget] = {}
 
     def end(self, node: WorkflowNode) -> bool:
         """End a node that needs no job: a skipped node, a gate, or a node that starts no further item."""
@@ -145,11 +144,13 @@ class _StartedNodes:
         """Start nodes one after the other, while there is room; at least one item of each has room."""
         if not nodes:
             return
-        plans = [_Plan.of(node, self._room) for node in nodes]
+        room = self._room
+        plans = [_Plan.of(node, room) for node in nodes]
         self._values = variables.read(
             connection, self._step.workflow_id, [each for plan in plans for each in plan.templates]
         )
-        self._targets = read_targets(connection, set[str]().union(*(plan.endpoints for plan in plans)))
+        names = set[str]().union(*(plan.endpoints for plan in plans))
+        self._targets = node_jobs.read_targets(connection, self._step.workflow, names)
         if any(plan.list is not None and plan.node.state is NodeState.READY for plan in plans):
             self._items = total_items.count(connection, self._step.workflow_id)
         for plan in plans:

@@ -5,18 +5,18 @@ that read the same rows cannot both commit. Ends of executions are written at an
 RUNNING nodes with an execution, which no step writes.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from app.features.workflows.rules.model import NodeReason, NodeStart, decide
+from app.features.workflows.rules.model import RUN_IFS, STATES, NodeReason, NodeStart, decide
 from app.kernel.db.hot import run_in
 from app.kernel.formats import array_literal
 from app.kernel.sql import hot_statement
-from schema.states import NodeState, RunIf, WorkflowReason
+from schema.states import NodeState, WorkflowReason
 
 COLUMNS = """n.node, n.name, n.endpoint, n.definition, n.state, n.run, n.open_parents, n.failed_parents, n.items,
              n.items_made, n.items_open, n.items_failed"""
@@ -108,8 +108,23 @@ class WorkflowNode:
     @classmethod
     def of_row(cls, row: Row[Any]) -> "WorkflowNode":
         """Build from a row with COLUMNS."""
-        values, state = row._asdict(), NodeState(row.state)
-        return cls(**values | {name: values[name] or 0 for name in _COUNTS} | {"state": state, "before": state})
+        node, name, endpoint, definition, state, run, open_parents, failed_parents, *counts = row
+        items, items_made, items_open, items_failed = (each or 0 for each in counts)
+        return cls(
+            node=node,
+            name=name,
+            endpoint=endpoint,
+            definition=definition,
+            run=run,
+            before=STATES[state],
+            state=STATES[state],
+            open_parents=open_parents,
+            failed_parents=failed_parents,
+            items=items,
+            items_made=items_made,
+            items_open=items_open,
+            items_failed=items_failed,
+        )
 
     @property
     def has_items(self) -> bool:
@@ -117,11 +132,17 @@ class WorkflowNode:
 
     def decision(self, stopping: WorkflowReason | None) -> NodeStart:
         """Decide whether the node starts, or starts further items."""
-        return decide(RunIf(self.definition["run_if"]), self.failed_parents, stopping)
+        return decide(RUN_IFS[self.definition["run_if"]], self.failed_parents, stopping)
 
     def end(self, state: NodeState, reason: NodeReason | None = None, message: str | None = None) -> None:
         """End the node without an execution."""
         self.state, self.reason, self.message = state, reason, message
+
+
+def sparse_array(values: Iterable[object]) -> str:
+    """Write values as the text of an SQL array, empty without a value: `unnest` fills shorter arrays with NULLs."""
+    given = [*values]
+    return "{}" if given.count(None) == len(given) else array_literal(given)
 
 
 def read(connection: Connection, workflow_id: str, nodes: Collection[int]) -> list[WorkflowNode]:
@@ -142,15 +163,16 @@ def write(connection: Connection, workflow_id: str, nodes: Sequence[WorkflowNode
     params = {
         "workflow_id": workflow_id,
         "nodes": array_literal(node.node for node in ordered),
-        "befores": array_literal(node.before.value for node in ordered),
-        "states": array_literal(node.state.value for node in ordered),
-        "reasons": array_literal(node.reason and node.reason.value for node in ordered),
-        "messages": array_literal(node.message for node in ordered),
-        "jobs": array_literal(node.job_id for node in ordered),
-        "executions": array_literal(node.execution_id for node in ordered),
+        "befores": array_literal(str(node.before) for node in ordered),
+        "states": array_literal(str(node.state) for node in ordered),
+        "reasons": sparse_array(node.reason and str(node.reason) for node in ordered),
+        "messages": sparse_array(node.message for node in ordered),
+        "jobs": sparse_array(node.job_id for node in ordered),
+        "executions": sparse_array(node.execution_id for node in ordered),
+        "open_parents": array_literal(node.open_parents for node in ordered),
+        "failed_parents": array_literal(node.failed_parents for node in ordered),
     }
-    for name in ("open_parents", "failed_parents"):
-        params[name] = array_literal(getattr(node, name) for node in ordered)
+    counted = [node if node.has_items else None for node in ordered]
     for name in _COUNTS:
-        params[name] = array_literal(getattr(node, name) if node.has_items else None for node in ordered)
+        params[name] = sparse_array(node and getattr(node, name) for node in counted)
     run_in(connection, WRITE, params, joins=len(ordered))
