@@ -158,7 +158,9 @@ def check_sizes(report: Report) -> None:
 
 def check_workflows(report: Report) -> None:
     """No delivery of a killed worker is lost."""
-    assert report.is_complete(workflows.STARTED, workflows.ENDED, workflows.RATIO, *workflows.LINK.values())
+    assert report.is_complete(
+        workflows.STARTED, workflows.ENDED, workflows.RATIO, workflows.RATIO_MADE, *workflows.LINK.values()
+    )
     assert set(values(report.output, workflows.NEVER)) == {"0"}
     assert set(values(report.output, workflows.KILLED_END)) == {"1"}
 
