@@ -82,6 +82,8 @@ def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: 
 class Compiler:
     """Compiler of one spec; collects placeholders and faults. A subclass may have other variables."""
 
+    example = "{{input.NAME}}"
+
     def __init__(self) -> None:
         self.placeholders: list[Placeholder] = []
         self.faults: list[Detail] = []
@@ -154,7 +156,7 @@ class Compiler:
                 yield placeholder
         outside = "".join(literals)
         if "{{" in outside or ("}}" in outside and _closes_too_often(outside)):
-            self.fault(pointer, "The braces of a placeholder are not balanced. Write {{input.NAME}}.")
+            self.fault(pointer, f"The braces of a placeholder are not balanced. Write {self.example}.")
 
     def placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
         """Return the placeholder of the text between two pairs of braces; None, and a fault, if it is no variable."""

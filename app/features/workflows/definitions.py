@@ -70,7 +70,7 @@ def _input_faults(nodes: Sequence[Mapping[str, Any]], payload_schema: Any) -> It
     """Yield the variables of the input that the payload spec of the endpoint rules out."""
     for index, node in enumerate(nodes):
         for place, value in places(node):
-            found = references(value, f"/nodes/{index}/{place}")
+            found, _faults = references(value, f"/nodes/{index}/{place}")
             paths = [(each.path[2:], each.pointer) for each in found if each.path[:2] == ("workflow", "input")]
             used = [Placeholder("input", path, pointer) for path, pointer in paths if path]
             yield from input_faults(used, payload_schema)

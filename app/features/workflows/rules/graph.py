@@ -88,9 +88,8 @@ def parse(body: Any, find: FindEndpoints, *, is_definition: bool = False) -> Gra
     faults, parents = list(_unknown_endpoints(nodes, endpoints)), _Parents(nodes)
     faults += parents.faults
     order, cycle = parents.order()
-    if order is not None:
-        input_ = None if is_definition else given.get("input", {})
-        faults += TemplateChecks(nodes, order, parents.of, endpoints, input_).faults()
+    input_ = None if is_definition else given.get("input", {})
+    faults += TemplateChecks(nodes, order, parents.of, endpoints, input_).faults()
     definitions = [compact_json(_definition(node, given)) for node in nodes]
     faults += _sizes(nodes, definitions, given.get("input", {}))
     if malformed:

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.catalog.templates.compilation import Compiler, FieldKind, FieldRule
 from app.catalog.templates.nodes import Constant, Node, Placeholder, template_error
+from app.kernel.errors import Detail
 
 _RULE = FieldRule(FieldKind.VALUE, frozenset())
 _VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
@@ -44,24 +45,32 @@ def compiled(value: Any, pointer: str = "") -> InputTemplate:
 
     Names of variables are not checked: `template_checks` checks them when a workflow is created.
     """
+    template, faults = _compile(value, pointer)
+    if faults:
+        raise template_error(faults)
+    return template
+
+
+def references(value: Any, pointer: str = "") -> tuple[Sequence[Reference], Sequence[Detail]]:
+    """Return the references in a value at a pointer, and all faults of its syntax."""
+    template, faults = _compile(value, pointer)
+    return template.references, faults
+
+
+def _compile(value: Any, pointer: str) -> tuple[InputTemplate, Sequence[Detail]]:
     shown = repr(value)
     if "{{" not in shown and "}}" not in shown:
-        return InputTemplate(Constant(value), ())  # a tenth of the time
+        return InputTemplate(Constant(value), ()), ()  # a tenth of the time
     compiler = _InputCompiler()
     root = compiler.node(value, pointer, _RULE, 0)
-    if compiler.faults:
-        raise template_error(compiler.faults)
     found = [Reference((each.namespace, *each.path), each.pointer) for each in compiler.placeholders]
-    return InputTemplate(root, found)
-
-
-def references(value: Any, pointer: str = "") -> Sequence[Reference]:
-    """Return the references in a value at a pointer; raises TemplateError as `compiled` does."""
-    return compiled(value, pointer).references
+    return InputTemplate(root, found), compiler.faults
 
 
 class _InputCompiler(Compiler):
     """Compiler of a value whose variables may be single words."""
+
+    example = "{{workflow.input.NAME}}"
 
     def placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:  # noqa: ARG002
         match = _VARIABLE.fullmatch(inside.strip())

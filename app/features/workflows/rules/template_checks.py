@@ -26,6 +26,7 @@ _VARIABLES = (
 class TemplateChecks:
     """Checks of all templates of a workflow whose nodes are in `order`, each after its `parents`.
 
+    Without an order, because of a cycle, each node may be an ancestor of each.
     `endpoints` has the live endpoints with their rules for bodies of answers, `input_` is the input of the workflow;
     None if each job of a definition has another.
     """
@@ -33,7 +34,7 @@ class TemplateChecks:
     def __init__(
         self,
         nodes: Sequence[Mapping[str, Any]],
-        order: Sequence[str],
+        order: Sequence[str] | None,
         parents: Mapping[str, Sequence[str]],
         endpoints: Mapping[str, KeepResponse],
         input_: Mapping[str, Any] | None,
@@ -50,12 +51,10 @@ class TemplateChecks:
                 yield from self._faults_of(node, f"/nodes/{index}/{place}", value, place)
 
     def _faults_of(self, node: Mapping[str, Any], pointer: str, value: Any, place: str) -> Iterator[Detail]:
-        try:
-            found = references(value, pointer)
-        except TemplateError as error:
-            yield from error.details
-            return
-        if pointer.endswith("/for_each") and isinstance(value, str) and not _is_sole(value, found):
+        found, faults = references(value, pointer)
+        yield from faults
+        is_text = pointer.endswith("/for_each") and isinstance(value, str)
+        if is_text and not faults and not _is_sole(value, found):
             yield Detail(pointer=pointer, message="Must be a list, or one template, such as {{workflow.input.rows}}.")
         for reference in found:
             message = self._fault(node, reference.path, place)
@@ -102,18 +101,20 @@ class TemplateChecks:
         return None
 
     def _is_ancestor(self, name: str, node: Mapping[str, Any]) -> bool:
+        if self._order is None:
+            return True
         number = self._numbers.get(name)
         return number is not None and bool(self._ancestors.get(node.get("name", ""), 0) >> number & 1)
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        return {name: number for number, name in enumerate(self._order)}
+        return {name: number for number, name in enumerate(self._order or ())}
 
     @cached_property
     def _ancestors(self) -> Mapping[str, int]:
         """Ancestors of each node as the bits of an integer: 12 MiB for 10,000 nodes; sets take a hundred times that."""
         found = dict[str, int]()
-        for name in self._order:
+        for name in self._order or ():
             bits = 0
             for parent in self._parents[name]:
                 bits |= found[parent] | 1 << self._numbers[parent]

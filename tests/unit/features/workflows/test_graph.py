@@ -269,6 +269,16 @@ def test_refusal_has_the_faults_of_fields_and_of_the_graph() -> None:
     assert isinstance(refusal(workflow(node("a", "b"), node("b", "a", endpoint="gone"))), InvalidWorkflowError)
 
 
+def test_refusal_of_a_cycle_has_the_faults_of_templates() -> None:
+    """In a cycle any node may be an ancestor, so a variable of another node is no fault."""
+    texts = {"x": "{{parents.a.output}}", "y": "{{nothing.z}}", "z": "{{", "w": "{{parents.no.output}}"}
+    error = refusal(workflow(node("a", "b"), node("b", "a", input=texts)))
+    faults = {detail["pointer"]: detail["message"] for detail in error.details if "cycle" not in detail["message"]}
+    assert faults.keys() == {"/nodes/1/input/y", "/nodes/1/input/z", "/nodes/1/input/w"}
+    assert "{{workflow.input.NAME}}" in faults["/nodes/1/input/z"]
+    assert len(error.details) == 4
+
+
 def test_ancestor_far_up_may_be_read() -> None:
     names = [f"n{number}" for number in range(500)]
     nodes = [node(name, *names[max(0, n - 1) : n]) for n, name in enumerate(names)]
