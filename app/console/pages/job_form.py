@@ -14,6 +14,7 @@ from app.console.http.console_page import Values
 from app.console.http.forms import Fields, refuse
 from app.console.pages.schedule_preview import preview_of
 from app.console.views.input_field import ROOT, FormField
+from app.console.views.missed_ticks import picture_of_catch_up, picture_of_overlap
 from app.console.views.schedule_words import CATCH_UP, OVERLAP
 from app.console.views.schema_form import form_of
 from app.console.views.stored_input import texts_of
@@ -147,8 +148,8 @@ def shown_form(typed: TypedJob) -> Values:
         "as_json": typed.texts.get("as") == "json",
         "faults": TextByName(typed.faults),
         "zones": sorted(names()),
-        "catch_ups": [(each.value, CATCH_UP[each]) for each in CatchUp],
-        "overlaps": [(each.value, OVERLAP[each]) for each in Overlap],
+        "catch_ups": [(each.value, CATCH_UP[each], picture_of_catch_up(each)) for each in CatchUp],
+        "overlaps": [(each.value, OVERLAP[each], picture_of_overlap(each)) for each in Overlap],
         "runs": preview_of(Fields(MultiDict(typed.texts))),
     }
 

@@ -46,6 +46,11 @@ class Row(NamedTuple):
     def name(self) -> str:
         return name_of(self.schedule)
 
+    @property
+    def left_out(self) -> int:
+        """Return how many ticks of this version started no run."""
+        return self.schedule.skipped_catch_up + self.schedule.skipped_overlap
+
 
 @page.show
 def show() -> Values:

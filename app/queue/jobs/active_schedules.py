@@ -21,14 +21,17 @@ _J = tables.jobs.c
 _COLUMNS = (
     *(_J.job_id, _J.name, _J.labels, _J.endpoint, _J.created_at, _J.cron_next_run_at, _J.cron_last_tick_at),
     *(_J.cron_expression, _J.cron_timezone, _J.interval_ms, _J.fixed_delay, _J.cron_starts_at, _J.cron_ends_at),
-    *(_J.catch_up, _J.max_catch_up, _J.overlap),
+    *(_J.catch_up, _J.max_catch_up, _J.overlap, _J.skipped_catch_up, _J.skipped_overlap),
 )
 _STRIDE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveSchedule:
-    """A repeating job that is ACTIVE; `next_run_at` is None while a fixed delay waits for the end of an execution."""
+    """A repeating job that is ACTIVE; `next_run_at` is None while a fixed delay waits for the end of an execution.
+
+    `skipped_catch_up` missed ticks and `skipped_overlap` overlapping ticks of this version started no run.
+    """
 
     job_id: str
     name: str | None
@@ -38,6 +41,8 @@ class ActiveSchedule:
     next_run_at: datetime | None
     last_tick_at: datetime | None
     timetable: Timetable
+    skipped_catch_up: int
+    skipped_overlap: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +99,6 @@ def _schedule(row: Row[Any]) -> ActiveSchedule:
         next_run_at=row.cron_next_run_at,
         last_tick_at=row.cron_last_tick_at,
         timetable=Timetable.stored(row._asdict()),
+        skipped_catch_up=row.skipped_catch_up,
+        skipped_overlap=row.skipped_overlap,
     )

@@ -30,6 +30,7 @@ def test_changes_are_shown_and_then_made(api: Api, visitor: Visitor, job_id: str
     page = visitor.get(path)
     for part in ("30 2 * * *", "At 02:30 every day", 'value="team=a"', "only the latest missed run"):
         assert part in page, part
+    assert page.count('<svg class="ticks"') == 5, "a picture for each rule"
     typed = {"cron": "0 9-17 * * *", "timezone": BERLIN, "catch_up": "latest", "overlap": "skip", "labels": "team=b"}
     typed |= {"name": "", "input": '{"user_id": "u_2"}', "priority": "7"}
     seen = visitor.send(do, visitor.form(path, do) | typed | {"do": "check"})

@@ -70,6 +70,19 @@ def test_results_of_the_last_runs_are_listed_latest_at_the_right(
     assert "Last runs of none" not in page
 
 
+def test_ticks_that_started_no_run_are_counted_in_the_list_and_on_the_page_of_the_job(
+    api: Api, visitor: Visitor, database: Database
+) -> None:
+    register(api)
+    job = created(api, cron(name="nightly"))["job_id"]
+    assert "left out" not in visitor.get(PATH)
+    skip = text("UPDATE jobs SET skipped_catch_up = 3, skipped_overlap = 2 WHERE job_id = :id")
+    database.fetch(skip, {"id": job})
+    words = "3 missed, 2 because an earlier run was unfinished"
+    assert f'title="{words}">5 left out<' in visitor.get(PATH)
+    assert f"Left out so far: {words}." in visitor.get(f"/console/jobs/{job}")
+
+
 def test_clock_change_of_the_day_is_shown(api: Api, visitor: Visitor) -> None:
     register(api)
     created(api, cron(cron="30 2 * * *", timezone=BERLIN))
