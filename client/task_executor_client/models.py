@@ -1747,6 +1747,8 @@ class Queue(TypedDict):
     oldest_due_seconds: float | None
     paused_at: str | None
     """Start of the pause."""
+    paused_by: str | None
+    """Name of the API key, or cli:USER."""
 
 
 class QueuePage(TypedDict):
@@ -3367,6 +3369,8 @@ class EndpointState(TypedDict):
     breaker: Literal["open", "half_open"] | None
     breaker_until: str | None
     paused_at: str | None
+    paused_by: str | None
+    """Name of the API key, or cli:USER; `null` once the entry of the audit log was deleted."""
     trend: list[int]
     """Attempts in each of 12 parts of the window."""
     failures_trend: list[int]
@@ -3394,6 +3398,8 @@ class PausedEndpoint(TypedDict):
 
     name: str
     paused_at: str
+    paused_by: str | None
+    """Name of the API key, or cli:USER; `null` once the entry of the audit log was deleted."""
 
 
 class PausedQueue(TypedDict):
@@ -3401,6 +3407,8 @@ class PausedQueue(TypedDict):
 
     queue: str
     paused_at: str
+    paused_by: str
+    """Name of the API key, or cli:USER."""
 
 
 class Operations(TypedDict):

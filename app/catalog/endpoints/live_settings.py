@@ -19,13 +19,21 @@ from schema import tables
 
 MAX_PAUSED = 100
 
-# The first condition lets the planner use idx_endpoints_flow.
+# The first condition lets the planner use idx_endpoints_flow. The transaction of a pause also writes its audit entry:
+# both have the instant of the transaction.
 PAUSED = statement(
     "endpoints.paused",
     """
-    SELECT name, paused_at FROM endpoints
-     WHERE (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL)
-       AND paused_at IS NOT NULL AND deleted_at IS NULL ORDER BY name LIMIT :most
+    SELECT e.name, e.paused_at,
+           (SELECT a.actor_name FROM audit_log AS a
+             WHERE a.occurred_at = e.paused_at AND a.resource_type = 'endpoint' AND a.resource = e.name
+               AND a.action = 'flow'
+             ORDER BY a.audit_id LIMIT 1) AS paused_by
+      FROM endpoints AS e
+     WHERE (e.limits IS NOT NULL OR e.breaker IS NOT NULL OR e.paused_at IS NOT NULL)
+       AND e.paused_at IS NOT NULL AND e.deleted_at IS NULL
+       AND (CAST(:name AS TEXT) IS NULL OR e.name = CAST(:name AS TEXT))
+     ORDER BY e.name LIMIT :most
     """,
 )
 
@@ -102,8 +110,16 @@ def set_pause(database: Database, name: str, change: AuditedChange, *, paused: b
 
 
 def paused(database: Database) -> Sequence[Row[Any]]:
-    """Read name and `paused_at` of the first MAX_PAUSED paused endpoints."""
-    return database.fetch(PAUSED, {"most": MAX_PAUSED})
+    """Read name, `paused_at` and `paused_by` of the first MAX_PAUSED paused endpoints.
+
+    The author is None once the entry of the audit log was deleted.
+    """
+    return database.fetch(PAUSED, {"name": None, "most": MAX_PAUSED})
+
+
+def author_of_pause(database: Database, name: str) -> str | None:
+    """Return the author of the pause of an endpoint; None for an endpoint that is not paused, as in `paused`."""
+    return next((row.paused_by for row in database.fetch(PAUSED, {"name": name, "most": 1})), None)
 
 
 def _write(

@@ -54,6 +54,7 @@ def show(name: str) -> Values:
         "opened": _opened(name),
         "ranges": choice_of_periods(),
         "last": shown_period(),
+        "paused_by": live_settings.author_of_pause(services().database, name),
         "reach": reach_of_endpoint(name),
     }
 

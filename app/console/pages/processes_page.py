@@ -12,6 +12,7 @@ from app.features.control import store
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.queues import api as queues_api
+from app.features.queues import pauses
 from app.features.queues import store as queues_store
 from app.kernel.db.paging import PageRequest
 from app.kernel.processes import worker_commands
@@ -43,7 +44,7 @@ def queues() -> Values:
     found = shared_figures().service().statistics
     return {
         "queues": found.queues,
-        "paused": queues_store.paused(services().database),
+        "paused": pauses.paused(services().database),
         "left_out": found.queues_left_out,
         "most": queues_store.MAX_DUE,
         "reach_of": reach_of_queue,

@@ -108,7 +108,7 @@ def _pauses(statistics: ServiceStatistics, endpoints: Sequence[EndpointState]) -
             yield Attention(
                 "warn",
                 f"Queue {queue.queue}",
-                "is paused since",
+                f"is paused{_by(queue.paused_by)}, since",
                 since=queue.paused_at,
                 page="processes",
                 remedy="POST /queues/<queue>/resume",
@@ -120,10 +120,14 @@ def _pauses(statistics: ServiceStatistics, endpoints: Sequence[EndpointState]) -
             yield Attention(
                 "warn",
                 f"Endpoint {each.endpoint}",
-                "is paused since",
+                f"is paused{_by(each.paused_by)}, since",
                 since=each.paused_at,
                 page="endpoint",
                 query=name,
                 remedy="POST /endpoints/<name>/resume",
                 of=name,
             )
+
+
+def _by(author: str | None) -> str:
+    return f" by {author}" if author else ""

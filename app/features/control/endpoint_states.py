@@ -30,7 +30,7 @@ def endpoint_states(database: Database, window: timedelta) -> EndpointStates:
     found = of_endpoints(database, window)
     held = {each.endpoint: each for each in held_endpoints(database)}
     letters = {each.endpoint: each.letters for each in dead_letters.open_letters(database)}
-    paused = {row.name: row.paused_at for row in live_settings.paused(database)}
+    paused = {row.name: row for row in live_settings.paused(database)}
     broken = {
         endpoint: breaker
         for state in (BreakerState.HALF_OPEN, BreakerState.OPEN)
@@ -48,7 +48,8 @@ def endpoint_states(database: Database, window: timedelta) -> EndpointStates:
             letters=letters.get(name, 0),
             breaker=broken.get(name, {}).get("state"),
             breaker_until=broken.get(name, {}).get("open_until"),
-            paused_at=paused.get(name),
+            paused_at=getattr(paused.get(name), "paused_at", None),
+            paused_by=getattr(paused.get(name), "paused_by", None),
         )
         for name in sorted(names)
     ]

@@ -9,7 +9,7 @@ from app.features.control import figures_api
 from app.features.control.endpoint_states import EndpointStates
 from app.features.control.shared_figures import shared_figures
 from app.features.control.statistics import Hold
-from app.features.control.stats_api import PercentilesSchema
+from app.features.control.stats_api import PAUSED_BY, PercentilesSchema
 from app.features.control.trouble import BUDGET_MS, EndpointOrder, EndpointState, Trouble, ordered
 from app.features.rollups.distribution import PERCENTILES, Distribution
 from app.features.rollups.endpoint_rollups import PARTS
@@ -66,6 +66,7 @@ class EndpointStateSchema(Schema):
     breaker = fields.String(validate=_STATE, required=True, allow_none=True)
     breaker_until = Instant(required=True, allow_none=True)
     paused_at = Instant(required=True, allow_none=True)
+    paused_by = fields.String(required=True, allow_none=True, metadata=PAUSED_BY)
     trend = fields.List(
         fields.Integer(), required=True, metadata={"description": f"attempts in each of {PARTS} parts of the window"}
     )
@@ -123,6 +124,7 @@ def _state(state: EndpointState) -> dict[str, Any]:
         "breaker": state.breaker,
         "breaker_until": state.breaker_until,
         "paused_at": state.paused_at,
+        "paused_by": state.paused_by,
         "trend": [0] * PARTS if deliveries is None else deliveries.trend,
         "failures_trend": [0] * PARTS if deliveries is None else deliveries.failures,
     }

@@ -9,6 +9,7 @@ from app.catalog.endpoints import live_settings
 from app.features.breakers import store as breakers_store
 from app.features.control import deliveries
 from app.features.control.deliveries import DeliveryReport
+from app.features.queues import pauses
 from app.features.queues import store as queues_store
 from app.web.http.request_fields import Body, Count, Instant, Name
 from app.web.openapi.resource import Resource
@@ -23,6 +24,11 @@ _COVERED = (
     f"less than `seconds` if more than {deliveries.NEWEST:,} executions ended in that time, "
     f"for one endpoint {deliveries.NEWEST_OF_ENDPOINT:,}"
 )
+_AUTHOR = "name of the API key, or cli:USER"
+PAUSED_BY = {
+    "description": f"{_AUTHOR}; `null` once the entry of the audit log was deleted",
+    "example": "ops",
+}
 _LATENESS = {"description": "time from the due instant of the last attempt to its start"}
 
 
@@ -101,6 +107,7 @@ class PausedEndpointSchema(Schema):
 
     name = Name(required=True)
     paused_at = Instant(required=True)
+    paused_by = fields.String(required=True, allow_none=True, metadata=PAUSED_BY)
 
 
 class PausedQueueSchema(Schema):
@@ -108,6 +115,7 @@ class PausedQueueSchema(Schema):
 
     queue = fields.String(required=True, metadata={"example": "bulk"})
     paused_at = Instant(required=True)
+    paused_by = fields.String(required=True, metadata={"description": _AUTHOR, "example": "ops"})
 
 
 class OperationsSchema(Schema):
@@ -136,12 +144,13 @@ def operations() -> dict[str, Any]:
     The status is always 200. A key is needed, unlike for `/health/live` and `/health/ready`.
     """
     database = services().database
-    paused = queues_store.paused(database)
+    paused = pauses.paused(database)
     return {
         "unserved_queues": queues_store.unserved(database),
         "open_breakers": sum(breakers_store.count_by_state(database).values()),
         "paused_endpoints": live_settings.paused(database),
         "paused_queues": [
-            {"queue": queue, "paused_at": at} for queue, at in islice(paused.items(), live_settings.MAX_PAUSED)
+            {"queue": queue, "paused_at": pause.at, "paused_by": pause.by}
+            for queue, pause in islice(paused.items(), live_settings.MAX_PAUSED)
         ],
     }

@@ -40,6 +40,7 @@ class EndpointState:
     breaker: BreakerState | None
     breaker_until: datetime | None
     paused_at: datetime | None
+    paused_by: str | None
 
     @property
     def troubles(self) -> list[Trouble]:

@@ -1,11 +1,10 @@
 """/queues."""
 
-from dataclasses import replace
 from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.queues import store
+from app.features.queues import pauses, store
 from app.features.queues.store import Queue
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import QueueNotFoundError
@@ -33,6 +32,9 @@ class QueueSchema(Schema):
     )
     oldest_due_seconds = fields.Float(required=True, allow_none=True, metadata={"example": 12.5})
     paused_at = Instant(required=True, allow_none=True, metadata={"description": "start of the pause", "example": None})
+    paused_by = fields.String(
+        required=True, allow_none=True, metadata={"description": "name of the API key, or cli:USER", "example": None}
+    )
 
 
 @resource.route("GET", "/queues", query=PageQuery, returns=page_schema(QueueSchema))
@@ -62,4 +64,4 @@ def resume(queue: str) -> Queue:
 def _set_paused(queue: str, *, is_paused: bool) -> Queue:
     database = services().database
     found = store.get(database, queue, services().shards)
-    return replace(found, paused_at=store.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))
+    return found.with_pause(pauses.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))

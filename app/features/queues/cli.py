@@ -1,7 +1,7 @@
 """`flask queues`, `queues pause` and `queues resume`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 
 import click
@@ -12,7 +12,7 @@ from app.cli.commands import actor, command, confirm, listing, ready_database, y
 from app.cli.console import json_option, print_result, table_of
 from app.cli.options import gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
-from app.features.queues import store
+from app.features.queues import pauses, store
 from app.features.queues.api import QueueSchema
 from app.features.queues.store import Queue
 from app.kernel.audit.change import AuditedChange
@@ -82,7 +82,7 @@ def _set_paused(queue: str, question: str, *, is_paused: bool, yes: bool, as_jso
     with ready_database() as database:
         found = store.get(database, queue, services().shards)
         confirm(question.format(queue, found.due), yes=yes)
-        found = replace(found, paused_at=store.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))
+        found = found.with_pause(pauses.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))
     line = f"the queue {queue} is {'paused' if is_paused else 'not paused'}"
     print_result(QueueSchema().dump(asdict(found)), line, as_json=as_json)
 

@@ -1,20 +1,13 @@
-"""Queues: due executions, their age, live workers, and pauses.
-
-Nothing is claimed from a paused queue, and its executions keep their order. Workers read paused queues together with
-the rules of endpoints. Each claim carries the revision of the rules that its worker has read, and the database compares
-it: after a pause, a claim with an older revision takes nothing.
-"""
+"""Queues: due executions, their age, live workers, and pauses."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Row
 
-from app.catalog import revision
-from app.kernel.audit import AuditAction, ResourceType
-from app.kernel.audit.change import AuditedChange
+from app.features.queues.pauses import Pause, paused
 from app.kernel.config import MAX_SHARDS
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position
@@ -32,15 +25,6 @@ MIN_OF_SHARD = 1_000
 _TRANSPORTS = frozenset(endpoint_type.queue for endpoint_type in EndpointType)
 AT_ONCE = 16  # shards in a statement
 
-PAUSE = statement(
-    "queues.pause",
-    """
-    INSERT INTO paused_queues (queue, paused_by) VALUES (:queue, :paused_by)
-    ON CONFLICT (queue) DO NOTHING RETURNING queue
-    """,
-)
-RESUME = statement("queues.resume", "DELETE FROM paused_queues WHERE queue = :queue RETURNING queue")
-PAUSED = statement("queues.paused", "SELECT queue, paused_at FROM paused_queues ORDER BY queue")
 SERVING = statement(
     "stats.serving",
     """
@@ -92,6 +76,11 @@ class Queue:
     oldest_due_at: datetime | None
     oldest_due_seconds: float | None
     paused_at: datetime | None = None
+    paused_by: str | None = None
+
+    def with_pause(self, pause: Pause | None) -> "Queue":
+        at, by = pause or (None, None)
+        return replace(self, paused_at=at, paused_by=by)
 
     @property
     def is_unserved(self) -> bool:
@@ -149,7 +138,7 @@ def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Qu
     """Read statistics of queues, given with their numbers of workers; counts about MAX_DUE executions of each."""
     of_shard, pauses = max(MIN_OF_SHARD, MAX_DUE // shards), paused(database)
     return [
-        _queue(database, name, count, of_shard, MAX_DUE, paused_at=pauses.get(name)) for name, count in workers.items()
+        _queue(database, name, count, of_shard, MAX_DUE).with_pause(pauses.get(name)) for name, count in workers.items()
     ]
 
 
@@ -196,39 +185,11 @@ def serving(database: Database) -> dict[str, int]:
     return {row.queue: row.workers for row in database.fetch(SERVING)}
 
 
-def paused(database: Database) -> dict[str, datetime]:
-    """Return the paused queues by name, with the start of each pause."""
-    return {row.queue: row.paused_at for row in database.fetch(PAUSED)}
-
-
-def set_paused(database: Database, queue: str, change: AuditedChange, *, is_paused: bool) -> datetime | None:
-    """Pause or resume a queue, unless it is in that state already; returns the start of its pause."""
-
-    def body(connection: Connection) -> None:
-        query = PAUSE if is_paused else RESUME
-        if connection.execute(query, {"queue": queue, "paused_by": change.by.name}).first() is None:
-            return
-        revision.bump(connection, revision.FLOW)
-        change.record(
-            connection,
-            AuditAction.FLOW,
-            ResourceType.QUEUE,
-            queue,
-            before={"paused": not is_paused},
-            after={"paused": is_paused},
-        )
-
-    change.make(database, body)
-    return paused(database).get(queue)
-
-
-def _queue(
-    database: Database, queue: str, workers: int, of_shard: int, most: int, *, paused_at: datetime | None = None
-) -> Queue:
+def _queue(database: Database, queue: str, workers: int, of_shard: int, most: int) -> Queue:
     rows = list(_due(database, queue, of_shard))
     oldest = _oldest(rows)
     age = None if oldest is None else (rows[0].now - oldest).total_seconds()
-    return Queue(queue, workers, min(most, sum(row.due for row in rows)), oldest, age, paused_at)
+    return Queue(queue, workers, min(most, sum(row.due for row in rows)), oldest, age)
 
 
 def _oldest(rows: Sequence[Row[Any]]) -> datetime | None:

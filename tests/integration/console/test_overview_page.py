@@ -14,6 +14,7 @@ from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests import rows
 from tests.endings import Ending, begin_rollups, put_endings
+from tests.integration.client import Api
 from tests.integration.console.visitor import Visitor
 from tests.integration.statements import Statements
 
@@ -79,7 +80,21 @@ def test_pause_ends_from_the_overview(app: Flask, database: Database) -> None:
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'paused'"))
     resume = "/console/do/post/endpoints/paused/resume"
     assert not Visitor(app, Scope.READ).has_form("/console", resume)
-    assert "is paused since" not in Visitor(app, Scope.ADMIN).act("/console", resume)
+    assert "is paused, since" in Visitor(app, Scope.READ).get("/console")
+    assert "is paused, since" not in Visitor(app, Scope.ADMIN).act("/console", resume)
+
+
+def test_pauses_name_their_authors_wherever_they_are_shown(api: Api, reader: Visitor, database: Database) -> None:
+    rows.add_endpoint(database, "target")
+    for place in ("endpoints/target", "queues/http"):
+        if place.startswith("queues"):
+            rows.add_executions(database, 1, endpoint="target")
+        assert api.post(f"/{place}/pause").status_code == 200, place
+    overview = reader.get("/console")
+    assert overview.count("is paused by test, since") == 2
+    assert "Paused by test since" in reader.get("/console/endpoints/target")
+    assert "by test, since" in reader.get("/console/endpoints")
+    assert "by test, since" in reader.get("/console/processes")
 
 
 def test_figures_and_endpoints_of_the_window_are_shown(reader: Visitor, database: Database) -> None:

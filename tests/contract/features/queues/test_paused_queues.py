@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import text
 
-from app.features.queues import store as queues_store
+from app.features.queues import pauses
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -17,11 +17,11 @@ from tests.waiting import eventually
 
 
 def pause(database: Database, queue: str = "http") -> None:
-    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), is_paused=True)
+    pauses.set_paused(database, queue, AuditedChange(SYSTEM), is_paused=True)
 
 
 def resume(database: Database, queue: str = "http") -> None:
-    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), is_paused=False)
+    pauses.set_paused(database, queue, AuditedChange(SYSTEM), is_paused=False)
 
 
 def succeed(attempt: Attempt) -> None:

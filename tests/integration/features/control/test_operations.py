@@ -42,10 +42,18 @@ def test_operations_list_unserved_queues_and_paused_endpoints(
     assert len(statements.texts) == 1 + 2 + 5 + of_unserved + 4, (
         "queues of workers, named and paused queues, a hop per queue, all shards per unserved queue, breakers, pauses"
     )
-    assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
+    assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at, "paused_by": "test"}]
     assert [(queue["queue"], queue["due"]) for queue in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
     assert all(queue["oldest_due_seconds"] >= 0 for queue in found["unserved_queues"])
     problem(Api(api.app, None).get("/health/operations"), 401, "UNAUTHORIZED")
+
+
+def test_pause_has_no_author_once_the_audit_log_has_forgotten_it(api: Api, database: Database) -> None:
+    register(api, "other")
+    api.send("PATCH", "/endpoints/other", json={"priority": 7})
+    api.post("/endpoints/other/pause")
+    database.fetch(text("DELETE FROM audit_log WHERE occurred_at = (SELECT max(occurred_at) FROM audit_log)"))
+    assert [each["paused_by"] for each in api.get("/health/operations").json["paused_endpoints"]] == [None]
 
 
 @pytest.mark.postgresql_only

@@ -23,18 +23,20 @@ def test_queue_is_paused_until_resumed(api: Api, database: Database) -> None:
     found = api.post("/queues/bulk/pause").json
     assert (found["queue"], found["due"], found["workers"]) == ("bulk", 1, 0)
     assert found["paused_at"] is not None
+    assert found["paused_by"] == "test"
     assert api.post("/queues/bulk/pause").json["paused_at"] == found["paused_at"], "a repeated pause changes nothing"
     during = current_rules(database)
     assert (during.revision, during.paused_queues) == (before.revision + 1, {"bulk"}), "the revision changes once"
     assert paused(api) == {"bulk": found["paused_at"]}
     operations = api.get("/health/operations").json
-    assert operations["paused_queues"] == [{"queue": "bulk", "paused_at": found["paused_at"]}]
+    assert operations["paused_queues"] == [{"queue": "bulk", "paused_at": found["paused_at"], "paused_by": "test"}]
     assert operations["unserved_queues"] == [], "a paused queue is not unserved"
     explained = api.get(f"/executions/{waits}/explain").json
     assert (explained["reason"], explained["since"]) == ("QUEUE_PAUSED", found["paused_at"])
     assert "its queue 'bulk' is paused" in explained["explanation"]
 
-    assert api.post("/queues/bulk/resume").json["paused_at"] is None
+    resumed = api.post("/queues/bulk/resume").json
+    assert (resumed["paused_at"], resumed["paused_by"]) == (None, None)
     assert api.post("/queues/bulk/resume").status_code == 200, "a repeated resume changes nothing"
     after = current_rules(database)
     assert (after.revision, after.paused_queues) == (during.revision + 1, frozenset())
