@@ -3163,6 +3163,13 @@ class Command(TypedDict):
     acknowledged_at: str | None
 
 
+class Reclaimed(TypedDict):
+    """Part of `WorkerDetail`."""
+
+    executions: int
+    last_at: str | None
+
+
 class WorkerDetail(TypedDict):
     """Answer of `workers.get`."""
 
@@ -3183,6 +3190,10 @@ class WorkerDetail(TypedDict):
     lease_expires_at: str
     commands: list[Command]
     """The last 20, newest first."""
+    reclaimed: Reclaimed | None
+    """`null` unless the worker is `LOST`, and if it was lost before the latest 5,000 uncertain attempts; `GET
+    /attempts?uncertain=true&error_type=WORKER_LOST` lists them.
+    """
 
 
 class Scheduler(TypedDict):

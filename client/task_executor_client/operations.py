@@ -4221,7 +4221,7 @@ class Workers(Group):
         return Pages(self._sender, call)
 
     def get(self, worker_id: str, /, *, timeout: float | None = None) -> models.WorkerDetail:
-        """Get a worker process and its latest commands.
+        """Get a worker process, its latest commands, and the executions that were taken back from it.
 
         Args:
             worker_id: Id of the worker.

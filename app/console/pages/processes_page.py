@@ -9,6 +9,7 @@ from app.features.actors import store as actors_store
 from app.features.breakers import api as breakers_api
 from app.features.breakers import store as breakers_store
 from app.features.control import store
+from app.features.control.reclaimed import reclaimed_from
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.queues import api as queues_api
@@ -31,8 +32,10 @@ def workers() -> Values:
     """Read the newest workers, in the state of the address."""
     state = query().choice("state", [each.value for each in WorkerState])
     wanted = None if not state else WorkerState(state)
+    found = store.page_of_workers(services().database, wanted, PageRequest(MAX_WORKERS)).items
     return {
-        "workers": store.page_of_workers(services().database, wanted, PageRequest(MAX_WORKERS)).items,
+        "workers": found,
+        "reclaimed": reclaimed_from(services().database, found),
         "state": state,
         "states": [each.value for each in WorkerState],
     }

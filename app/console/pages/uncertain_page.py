@@ -15,7 +15,7 @@ from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncert
 from app.web.services import services
 
 ROWS = 100
-FILTERS = ("endpoint", "error_type", SINCE)
+FILTERS = ("endpoint", "error_type", "worker_id", SINCE)
 
 page = ConsolePage("uncertain", "/uncertain", "Uncertain deliveries", reads="GET /attempts", under="executions")
 
@@ -44,6 +44,7 @@ def uncertain_filter() -> UncertainFilter:
     return UncertainFilter(
         endpoint=query().text("endpoint") or None,
         error_type=query().text("error_type") or None,
+        worker_id=query().text("worker_id") or None,
         created_after=beginning(query().text(SINCE), now()) if SINCE in query() else None,
         created_before=query().instant(UNTIL),
     )

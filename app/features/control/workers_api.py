@@ -6,6 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.features.control import store
+from app.features.control.reclaimed import MAX_READ, reclaimed_from
 from app.features.control.store import WorkerState
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
@@ -31,6 +32,10 @@ _COMMAND_STATE = {
 }
 
 
+_RECLAIMED = (
+    f"`null` unless the worker is `LOST`, and if it was lost before the latest {MAX_READ:,} uncertain attempts; "
+    "`GET /attempts?uncertain=true&error_type=WORKER_LOST` lists them"
+)
 _ERRORS = [WorkerNotFoundError, WorkerNotAliveError]
 
 
@@ -72,12 +77,20 @@ class CommandSchema(Schema):
     acknowledged_at = Instant(required=True, allow_none=True)
 
 
+class ReclaimedSchema(Schema):
+    """Executions that schedulers took back from a lost worker."""
+
+    executions = fields.Integer(required=True, metadata={"example": 41})
+    last_at = Instant(required=True, allow_none=True)
+
+
 class WorkerDetailSchema(WorkerSchema):
-    """A worker process and its latest commands."""
+    """A worker process, its latest commands, and what was taken back from it."""
 
     commands = fields.List(
         fields.Nested(CommandSchema), required=True, metadata={"description": f"the last {MAX_SHOWN}, newest first"}
     )
+    reclaimed = fields.Nested(ReclaimedSchema, required=True, allow_none=True, metadata={"description": _RECLAIMED})
 
 
 @resource.route("GET", "/workers", query=WorkerQuery, returns=page_schema(WorkerSchema))
@@ -89,9 +102,11 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 
 @resource.route("GET", "/workers/<worker_id>", returns=WorkerDetailSchema, errors=[WorkerNotFoundError])
 def get(worker_id: str) -> dict[str, Any]:
-    """Get a worker process and its latest commands."""
+    """Get a worker process, its latest commands, and the executions that were taken back from it."""
     database = services().database
-    return asdict(store.get_worker(database, worker_id)) | {"commands": commands.latest(database, worker_id)}
+    worker = store.get_worker(database, worker_id)
+    reclaimed = reclaimed_from(database, [worker]).get(worker_id)
+    return asdict(worker) | {"commands": commands.latest(database, worker_id), "reclaimed": reclaimed}
 
 
 @resource.route("POST", "/workers/<worker_id>/drain", status=202, returns=CommandSchema, errors=_ERRORS)

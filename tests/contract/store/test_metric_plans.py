@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.features.control import deliveries, statistics
+from app.features.control import deliveries, reclaimed, statistics
 from app.features.limits import store as limits_store
 from app.features.queues import store as queues_store
 from app.kernel.db import Database, chunked_scan
@@ -31,6 +31,11 @@ READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (statistics.LAG, {}, {"idx_jobs_cron_due": 1}),
 ]
 IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
+    (
+        reclaimed.RECLAIMED,
+        {"since": "2026-01-01", "workers": "{w}", "reason": "WORKER_LOST", "most": 5000},
+        {"idx_attempts_uncertain": 1},
+    ),
     (deliveries.ENDED[1], {"seconds": 60}, {"idx_executions_finished": 1}),
     (deliveries.ENDED[16], {"seconds": 60}, {"idx_executions_finished": 16}),
     (deliveries.ENDED_OF_MANY, {"seconds": 60, "shards": list(range(256))}, {"idx_executions_finished": 1}),
