@@ -56,6 +56,7 @@ def groups() -> Values:
     since = _since([each.last for each in shown])
     return {
         "groups": [_group(each, given) | {"since": since.get(each.last.letter_id)} for each in shown],
+        "latest": None if given or found.items else _latest_resolved(),
         "found": found,
         "is_open": True,
         "given": given,
@@ -63,6 +64,12 @@ def groups() -> Values:
         "most": MAX_LOOKED_AT,
         "may_widen": not found.is_complete and newest < MAX_LOOKED_AT,
     }
+
+
+def _latest_resolved() -> DeadLetter | None:
+    """Return the resolved letter whose execution failed last."""
+    wanted = LetterFilter(state=LetterState.RESOLVED)
+    return next(iter(page_of_letters(services().database, wanted, PageRequest(1), LIST).items), None)
 
 
 def _since(letters: Sequence[DeadLetter]) -> Mapping[str, SinceFailure]:

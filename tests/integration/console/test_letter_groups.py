@@ -95,3 +95,21 @@ def test_preview_tells_how_long_a_redrive_takes_at_its_rate(api: Api, database: 
     rows.add_letters(database, 60)
     for query, words in (("", "At 20 a second it takes about 3.0 s."), ("&rate=1", "takes about 1 min")):
         assert words in admin.get(f"{PATH}/redrive?endpoint=target{query}"), query
+
+
+def test_empty_list_names_the_resolution_of_the_last_letter(
+    api: Api, database: Database, admin: Visitor, statements: Statements
+) -> None:
+    register(api)
+    assert "No open letter: there is nothing to do" in admin.get(PATH)
+    assert "last letter" not in admin.get(PATH)
+    for execution in rows.add_executions(database, 2):
+        letter = rows.add_letter(database, execution)
+        assert "last letter" not in admin.get(PATH), "a letter is open"
+        assert api.post(f"/dead-letters/{letter}/archive", {"note": "known"}).status_code == 200
+    page = admin.get(PATH)
+    assert f'The <a href="{PATH}/{letter}">last letter</a>, of target, was archived by test <time' in page
+    assert "last letter" not in admin.get(f"{PATH}?endpoint=target"), "of another list"
+    statements.clear()
+    admin.get(PATH)
+    assert len(statements.texts) <= MAX_STATEMENTS
