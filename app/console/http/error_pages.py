@@ -6,7 +6,8 @@ from werkzeug.exceptions import HTTPException
 from app.console.access.permission import Permissions
 from app.console.http.console_page import frame
 from app.console.http.page_rendering import html, render
-from app.kernel.errors import NotFoundError, TaskExecutorError
+from app.kernel.errors import NotFoundError
+from app.web.catalog import similar_endpoints
 from app.web.http import event_stream
 from app.web.http.error_envelope import client_error, http_error
 from app.web.http.request_log import current_request_id
@@ -56,7 +57,7 @@ def _http(error: HTTPException) -> Response | HTTPException:
 
 
 def _failed(error: Exception) -> Response:
-    known: TaskExecutorError = client_error(error)
+    known = similar_endpoints.explained(client_error(error))
     if event_stream.is_wanted():
         return event_stream.postponed(max(POSTPONED_SECONDS, known.retry_after_seconds))
     faults = [f"{each['pointer']}: {each['message']}" for each in known.details if each["pointer"]]

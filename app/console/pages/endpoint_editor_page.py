@@ -16,6 +16,7 @@ from app.console.pages.endpoint_page import reach_of_endpoint
 from app.console.views.difference import differences
 from app.console.views.typed_definition import TypedDefinition, texts_of, values_of
 from app.kernel.errors import ConflictError, PreconditionFailedError, TaskExecutorError
+from app.web.catalog import similar_endpoints
 from app.web.catalog.endpoints_api import ChangedEndpointSchema, check_in, definition_of, replace_in
 from app.web.services import services, wake
 
@@ -56,7 +57,7 @@ def save(name: str) -> Done | Response:
     except TaskExecutorError as error:
         if error.status >= 500 or not error.details:
             raise
-        typed.add_faults(error.details)
+        typed.add_faults(similar_endpoints.explained(error).details)
         return _again(endpoint, typed, None, 422)
     wake(changed.queue_in_effect)
     return Done(f"Version {changed.version} is in effect for jobs from now on.", to("endpoint", name=name))

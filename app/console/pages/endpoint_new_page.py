@@ -11,6 +11,7 @@ from app.console.pages.definition_form import loaded, schemas_of, shown_definiti
 from app.console.views.curl_text import curl_of
 from app.console.views.typed_definition import TypedDefinition
 from app.kernel.errors import TaskExecutorError
+from app.web.catalog import similar_endpoints
 from app.web.catalog.endpoints_api import NewEndpointSchema, create_in
 from schema.states import EndpointType
 
@@ -41,6 +42,7 @@ def create() -> Done | Response:
     except TaskExecutorError as error:
         if error.status >= 500:
             raise
+        error = similar_endpoints.explained(error)
         typed.add_faults(error.details or [{"pointer": "/name", "message": error.message}])
         return page.answer({}, _values(type_, typed), 422)
     if wanted != "create":  # an action that answers with a page is undone

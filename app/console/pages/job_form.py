@@ -23,6 +23,7 @@ from app.console.views.typed_input import typed_input
 from app.kernel.errors import EndpointNotFoundError, InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults
 from app.schedule.zones import names
+from app.web.catalog import similar_endpoints
 from app.web.http.body import parse_json
 from app.web.services import services
 from schema.states import CatchUp, Overlap
@@ -54,6 +55,7 @@ class TypedJob:
 
     def add_faults(self, error: TaskExecutorError) -> None:
         """Show the faults of a refused request at their fields."""
+        error = similar_endpoints.explained(error)
         for fault in error.details:
             self._add(fault["pointer"].removeprefix("/"), fault["message"])
         if not error.details:
@@ -159,7 +161,7 @@ def input_faults(endpoint: str, typed: TypedJob) -> None:
     try:
         services().creator.targets.checked(endpoint, typed.body["input"])
     except EndpointNotFoundError as error:
-        typed.faults["endpoint"] = error.message
+        typed.faults["endpoint"] = similar_endpoints.explained(error).message
     except TaskExecutorError as error:
         typed.add_faults(error)
 

@@ -19,6 +19,7 @@ from app.console.views.text_by_name import TextByName
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import EndpointNotFoundError, TaskExecutorError
 from app.queue.jobs.job_queries import get_job
+from app.web.catalog import similar_endpoints
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.creating import permitted
@@ -87,7 +88,7 @@ def _typed(texts: dict[str, str]) -> job_form.TypedJob:
         try:
             schema = job_form.schema_of(endpoint)
         except EndpointNotFoundError as error:
-            fault = error.message
+            fault = similar_endpoints.explained(error).message
     when = texts.get("when", "now")
     trigger = WHEN.get(when, Trigger.IMMEDIATE)
     typed = job_form.typed_job(texts, schema, trigger=trigger.value)

@@ -25,6 +25,7 @@ from app.features.notifications.store import RULES, stored_value
 from app.features.rollups.delivery_history import OTHERS
 from app.kernel.errors import InvalidNotificationRuleError
 from app.kernel.formats import marshmallow_faults
+from app.web.catalog import similar_endpoints
 from app.web.services import services
 from schema.states import Severity
 
@@ -143,7 +144,10 @@ def _tried(given: dict[str, Any], name: str) -> tuple[dict[str, Any] | None, dic
     except ValidationError as error:
         return None, {str(path[0]): message for path, message in marshmallow_faults(error.messages)}
     except InvalidNotificationRuleError as error:
-        return None, {each["pointer"].strip("/").partition("/")[0]: each["message"] for each in error.details}
+        return None, {
+            each["pointer"].strip("/").partition("/")[0]: each["message"]
+            for each in similar_endpoints.explained(error).details
+        }
 
 
 def _previewed(rule: Rule) -> dict[str, Any]:

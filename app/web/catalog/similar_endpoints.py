@@ -1,9 +1,8 @@
-"""404 of a misspelt endpoint: it names the field of the request, and to keys that may read endpoints a similar name."""
+"""Errors about a misspelt endpoint: they name the field, and to keys that may read endpoints a similar name."""
 
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any, TypeVar
 
 from flask import Flask, Response, g, request
@@ -25,43 +24,58 @@ from app.web.services import services
 T = TypeVar("T")
 _MISSING = re.compile(r"There is no endpoint named '([^']+)'\.")
 _FIELDS = ("endpoint", "to_endpoint")  # of bodies, with the name of an endpoint
+_WITH_FAULTS = (InvalidCallbackError, InvalidNotificationRuleError, InvalidWorkflowError)
 
 
 def register(app: Flask) -> None:
     """Answer with a suggestion if an endpoint does not exist: the named endpoint, or an endpoint that a field names."""
-    app.register_error_handler(EndpointNotFoundError, _answer)
-    for refusal in (InvalidCallbackError, InvalidNotificationRuleError, InvalidWorkflowError):
-        app.register_error_handler(refusal, _answer_fields)
+    for kind in (EndpointNotFoundError, *_WITH_FAULTS):
+        app.register_error_handler(kind, _answer)
 
 
-def completed(outcomes: Sequence[T], bodies: Sequence[Any]) -> list[T | EndpointNotFoundError]:
-    """Return the outcomes of bodies, where each EndpointNotFoundError has a field and for some names a suggestion."""
-    names = dict.fromkeys(each.name for each in outcomes if isinstance(each, EndpointNotFoundError))
-    remedies = {name: _remedy(name) for name in islice(names, MAX_SUGGESTED)}
+def completed(outcomes: Sequence[T], bodies: Sequence[Any]) -> list[T | TaskExecutorError]:
+    """Return the outcomes of bodies; errors about absent endpoints have fields, and for some names suggestions."""
+    near = _Suggestions()
     return [
-        _completed(outcome, body, remedies.get(outcome.name, ""))
-        if isinstance(outcome, EndpointNotFoundError)
-        else outcome
+        _explained(outcome, body, near) if isinstance(outcome, TaskExecutorError) else outcome
         for outcome, body in zip(outcomes, bodies, strict=True)
     ]
 
 
-def _answer(error: EndpointNotFoundError) -> Response:
-    return error_envelope.answer(_completed(error, request.get_json(silent=True), _remedy(error.name)))
+def explained(error: TaskExecutorError, body: Any = None) -> TaskExecutorError:
+    """Return an error with a suggestion for each absent endpoint that it names, and its field in the body."""
+    return _explained(error, body, _Suggestions())
 
 
-def _answer_fields(error: TaskExecutorError) -> Response:
-    names = dict.fromkeys(found[1] for each in error.details if (found := _MISSING.match(each["message"])))
-    near = {name: _similar(name) for name in islice(names, MAX_SUGGESTED)}
-    for each in error.details:
-        if (found := _MISSING.match(each["message"])) and near.get(found[1]):
-            message = f"{found[0]}{near[found[1]]}"
-            error.message = error.message.replace(each["message"], message, 1)
-            each["message"] = message
-    return error_envelope.answer(error)
+class _Suggestions:
+    """Suggestions of an answer: for MAX_SUGGESTED names, and for keys that may read endpoints."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        if name not in self._known:
+            self._known[name] = _similar(name) if len(self._known) < MAX_SUGGESTED else ""
+        return self._known[name]
 
 
-def _completed(error: EndpointNotFoundError, body: Any, remedy: str) -> EndpointNotFoundError:
+def _answer(error: TaskExecutorError) -> Response:
+    return error_envelope.answer(explained(error, request.get_json(silent=True)))
+
+
+def _explained(error: TaskExecutorError, body: Any, near: _Suggestions) -> TaskExecutorError:
+    if isinstance(error, EndpointNotFoundError):
+        return _of_endpoint(error, body, near)
+    if isinstance(error, _WITH_FAULTS):
+        _explain_faults(error, near)
+    return error
+
+
+def _of_endpoint(error: EndpointNotFoundError, body: Any, near: _Suggestions) -> EndpointNotFoundError:
+    if g.api_key.allows(Scope.READ):
+        remedy = near.of(error.name) or " GET /endpoints lists the endpoints."
+    else:
+        remedy = " Give the name of a registered endpoint."
     found = EndpointNotFoundError(f"{error.message}{remedy}", error.name)
     given = body if isinstance(body, Mapping) else {}
     found.details = [
@@ -70,10 +84,12 @@ def _completed(error: EndpointNotFoundError, body: Any, remedy: str) -> Endpoint
     return found
 
 
-def _remedy(name: str) -> str:
-    if not g.api_key.allows(Scope.READ):
-        return " Give the name of a registered endpoint."
-    return _similar(name) or " GET /endpoints lists the endpoints."
+def _explain_faults(error: TaskExecutorError, near: _Suggestions) -> None:
+    for each in error.details:
+        if (found := _MISSING.match(each["message"])) and (suggestion := near.of(found[1])):
+            message = f"{found[0]}{suggestion}"
+            error.message = error.message.replace(each["message"], message, 1)
+            each["message"] = message
 
 
 def _similar(name: str) -> str:

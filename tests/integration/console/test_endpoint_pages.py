@@ -14,6 +14,7 @@ from tests import rows
 from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api
 from tests.integration.console.visitor import Markup, Visitor
+from tests.integration.registered import register
 
 LIST, ONE, PROCESSES, CHARTS = (
     f"/console/{path}" for path in ("endpoints", "endpoints/send-mail", "processes", "history")
@@ -85,7 +86,10 @@ def test_endpoint_is_paused_and_resumed(app: Flask, api: Api, database: Database
     visitor = Visitor(app, Scope.ADMIN)
     rows.add_executions(database, 2, endpoint="send-mail")
     paused = visitor.act(ONE, "/console/do/post/endpoints/send-mail/pause")
-    assert "its executions wait. <b>The pause reaches 2 waiting executions" in paused.partition("Paused since")[2]
+    assert (
+        "its executions wait. <b>The pause reaches 2 waiting executions"
+        in paused.partition("Paused by visitor since")[2]
+    )
     assert api.get("/endpoints/send-mail").json["paused_at"] is not None
     assert "Resumed send-mail" in visitor.act(ONE, "/console/do/post/endpoints/send-mail/resume")
     assert api.get("/endpoints/send-mail").json["paused_at"] is None
@@ -164,3 +168,17 @@ def test_unreadable_uses_leave_the_reach_unknown_and_the_rest_of_the_page(
     flow = visitor.get(f"{ONE}/flow")
     assert "The reach of the change is unknown" in flow
     assert "Nothing uses the endpoint" not in flow
+
+
+def test_misspelt_endpoint_is_suggested_on_pages_and_in_forms(app: Flask, api: Api, database: Database) -> None:
+    register(api)
+    admin = Visitor(app, Scope.ADMIN)
+    words = "There is no endpoint named &#39;targt&#39;. Did you mean &#39;target&#39;?"
+    assert words in admin.get("/console/endpoints/targt", 404)
+    assert words in admin.get("/console/jobs/new?endpoint=targt")
+    for form, action, typed in (
+        ("/console/jobs/new?endpoint=target", "post/jobs", {"callbacks": "on_failure=targt", "input": "{}"}),
+        ("/console/endpoints/target/edit", "put/endpoints/target", {"callbacks/on_failure": "targt"}),
+    ):
+        answer = admin.send(f"/console/do/{action}", admin.form(form, f"/console/do/{action}") | typed)
+        assert (answer.status_code, words in answer.get_data(as_text=True)) == (422, True), form

@@ -94,6 +94,8 @@ def test_similar_endpoint_is_suggested_to_readers_only(app: Flask, api: Api, dat
         (item,) = key.post("/jobs/batch", {"jobs": [wrong]}).json["items"]
         assert error["details"] == item["error"]["details"] == [{"pointer": "/endpoint", "message": error["message"]}]
     calls = one_shot("k", endpoint="welcome", callbacks={"on_failure": "welcom"})
+    (item,) = both.post("/jobs/batch", {"jobs": [calls]}).json["items"]
+    assert item["error"]["details"][0]["message"] == f"{unknown} Did you mean 'welcome'?"
     hidden = writer.post("/jobs", calls).json["error"]["details"]
     assert hidden == [{"pointer": "/callbacks/on_failure", "message": f"{unknown} Create it first: POST /endpoints."}]
     assert problem(both.get("/endpoints/zzz"), 404, "ENDPOINT_NOT_FOUND")["message"].endswith("lists the endpoints.")
