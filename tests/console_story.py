@@ -41,6 +41,7 @@ class Story:
         self.letters = [self._letter(self._run("charge-card", TIMEOUT, TIMEOUT), TIMEOUT) for _ in range(7)]
         self.letters += [self._letter(self._run("send-mail", UNKNOWN), UNKNOWN) for _ in range(3)]
         self.letter = self.letters[0]
+        self.job = rows.execution(database, self.failed).job_id
         self.retrying = self._run("charge-card", REFUSED, is_last=False)
         self.waiting = rows.add_executions(database, 5, endpoint="send-mail", max_attempts=3, input_={"order": "o-9"})
         self.later = rows.add_executions(
@@ -100,6 +101,7 @@ class Story:
         )
 
     def _letter(self, execution_id: str, error: DeliveryError) -> str:
+        self.lettered = execution_id  # the last
         (row,) = self.database.fetch(
             text("SELECT completed_at FROM executions WHERE execution_id = :id"), {"id": execution_id}
         )

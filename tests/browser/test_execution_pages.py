@@ -44,6 +44,21 @@ def test_pages_of_a_story_break_no_rule_of_accessibility_and_fit(
     check_pages(browser, stack.url, key, paths(story))
 
 
+@pytest.mark.sampled
+def test_pages_about_a_story_break_no_rule_of_accessibility_and_fit(
+    browser: Browser, stack: Stack, key: str, story: Story
+) -> None:
+    about = {
+        "overview": "/console",
+        "endpoints": "/console/endpoints",
+        "endpoint": "/console/endpoints/charge-card",
+        "job": f"/console/jobs/{story.job}",
+        "processes": "/console/processes",
+        "lettered": f"/console/executions/{story.lettered}",
+    }
+    check_pages(browser, stack.url, key, about)
+
+
 def test_group_of_letters_is_redriven_by_keyboard_only(tab: Tab, story: Story) -> None:
     tab.open("/console/dead-letters")
     tab.page.locator("a.button", has_text="Redrive 7…").focus()

@@ -75,8 +75,8 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
       cursor: { y: false, drag: { x: Boolean(path), setScale: false } },
       legend: { show: false },
-      scales: { x: { time: true }, y: isTime ? { distr: 3, log: 10 } : { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1e-3)] } },
-      axes: [{ ...axis, size: 26, values: (_chart, values) => values.map(isLong ? day : clock) }, { ...axis, size: 62, ...(isTime ? { splits: (_chart, _axis, low, high) => DECADES.filter((ms) => ms >= low && ms <= high) } : {}), values: (_chart, values) => values.map((value) => (value == null ? "" : isTime ? duration(value) : value.toLocaleString("en"))) }],
+      scales: { x: { time: true }, y: isTime ? { distr: 3, log: 10 } : { range: (_chart, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+      axes: [{ ...axis, size: 26, values: (_chart, values) => values.map(isLong ? day : clock) }, { ...axis, size: 62, ...(isTime ? { splits: (_chart, _axis, low, high) => DECADES.filter((ms) => ms >= low && ms <= high) } : {}), values: (_chart, values) => values.map((value) => (value == null ? "" : isTime ? duration(value) : value.toLocaleString("en", { maximumSignificantDigits: 3 }))) }],
       series: [{}, ...data.lines.map((line) => {
         const colour = resolved(`--${line.tone}`);
         return { label: line.label, stroke: colour, width: 1.75, points: { show: true, size: 5, fill: colour, filter: () => lonely(line.values) }, spanGaps: false };
