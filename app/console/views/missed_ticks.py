@@ -1,6 +1,6 @@
 """Pictures of three ticks under each rule for missed and for overlapping runs, as numbers for SVG.
 
-The scheduler's own choice of ticks decides what each picture shows.
+The choice of ticks by the scheduler decides each picture.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ _NOW = _START + (TICKS + 0.5) * _HOUR
 
 @dataclass(frozen=True, slots=True)
 class TickPicture:
-    """A tick before the band, three within it and one behind it.
+    """Ticks before, within and behind a band of time.
 
     Attributes:
-        band: Begin and end of the outage, or of the run that takes long.
+        band: Begin and end of the outage, or of the long run.
         starts: Places at which runs start.
         left_out: Places of the ticks that start no run.
         late: Places of the ticks whose runs start after the band.
-        words: The same as text.
+        words: The picture as text.
     """
 
     band: tuple[int, int]
@@ -45,8 +45,8 @@ def picture_of_catch_up(rule: CatchUp) -> TickPicture:
     run = _chosen(Timetable(every_ms=_HOUR // timedelta(milliseconds=1), starts_at=_START, catch_up=rule), busy=False)
     late = [_place(number) for number in run]
     together = [_BAND[1] + 5 + _CLOSE * nth for nth in range(len(late))]
-    caught_up = "none starts" if not late else f"{_count(len(late))} start{'s' * (len(late) == 1)} after it"
-    words = f"Of three runs missed in an outage, {caught_up}"
+    caught_up = "no run starts" if not late else f"{_count(len(late))} start{'s' * (len(late) == 1)} after it"
+    words = f"Three runs missed in an outage: {caught_up}"
     return TickPicture(_BAND, [_place(0), *together, _place(TICKS + 1)], _places_without(run), late, words)
 
 
@@ -54,8 +54,8 @@ def picture_of_overlap(rule: Overlap) -> TickPicture:
     """Draw a run that takes until after three further ticks."""
     table = Timetable(every_ms=_HOUR // timedelta(milliseconds=1), starts_at=_START, overlap=rule)
     run = _chosen(table, busy=True)
-    on_time = "none starts" if not run else f"{_count(len(run))} start on time"
-    words = f"Of three runs due during a long run, {on_time}"
+    on_time = "no run starts" if not run else f"{_count(len(run))} start on time"
+    words = f"Three runs due during a long run: {on_time}"
     starts = [_place(number) for number in (0, *run, TICKS + 1)]
     return TickPicture((_FIRST, _BAND[1]), starts, _places_without(run), (), words)
 
@@ -76,4 +76,4 @@ def _place(number: int) -> int:
 
 
 def _count(number: int) -> str:
-    return "all three" if number == TICKS else "one"
+    return "all three" if number == TICKS else "the latest"

@@ -62,7 +62,16 @@ def test_empty_list_says_how_to_make_an_endpoint(app: Flask, database: Database)
 @pytest.mark.usefixtures("deliveries")
 def test_endpoint_shows_deliveries_versions_and_their_difference(app: Flask, database: Database) -> None:
     page = Visitor(app, Scope.READ).get(ONE)
-    parts = ("Deliveries a second", "&lt;TIMEOUT&gt;", "spec.timeout_ms", "<del>", "5000", "9000", "no limits", "Used by")
+    parts = (
+        "Deliveries a second",
+        "&lt;TIMEOUT&gt;",
+        "spec.timeout_ms",
+        "<del>",
+        "5000",
+        "9000",
+        "no limits",
+        "Used by",
+    )
     assert [part for part in parts if part not in page] == []
     assert "Due and running" not in page, "a figure of the fleet"
     assert "These versions are equal" in Visitor(app, Scope.READ).get(f"{ONE}?old=1&new=1")

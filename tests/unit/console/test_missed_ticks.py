@@ -11,9 +11,9 @@ def test_missed_ticks_start_late_or_are_left_out() -> None:
     assert (all_.late, all_.left_out, len(all_.starts)) == (THREE, [], 5)
     assert (latest.late, latest.left_out, len(latest.starts)) == (THREE[2:], THREE[:2], 3)
     assert (none.late, none.left_out, len(none.starts)) == ([], THREE, 2)
-    assert all_.words == "Of three runs missed in an outage, all three start after it"
-    assert latest.words == "Of three runs missed in an outage, one starts after it"
-    assert none.words == "Of three runs missed in an outage, none starts"
+    assert all_.words == "Three runs missed in an outage: all three start after it"
+    assert latest.words == "Three runs missed in an outage: the latest starts after it"
+    assert none.words == "Three runs missed in an outage: no run starts"
 
 
 def test_caught_up_runs_start_between_the_outage_and_the_next_tick() -> None:
@@ -26,4 +26,4 @@ def test_ticks_in_a_long_run_start_on_time_or_are_left_out() -> None:
     allow, skip = map(picture_of_overlap, (Overlap.ALLOW, Overlap.SKIP))
     assert (allow.starts[1:4], allow.left_out) == (THREE, [])
     assert (len(skip.starts), skip.left_out) == (2, THREE)
-    assert (allow.words[-23:], skip.words[-11:]) == ("all three start on time", "none starts")
+    assert (allow.words[-23:], skip.words[-13:]) == ("all three start on time", "no run starts")
