@@ -41,7 +41,7 @@ class EndpointDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint(EndpointDefinition):
-    """A live endpoint."""
+    """A live endpoint; only `versions.get` reads `paused_by`, the author of its pause."""
 
     name: str
     version: int
@@ -56,6 +56,7 @@ class Endpoint(EndpointDefinition):
     flow_revision: int
     created_at: datetime
     updated_at: datetime
+    paused_by: str | None = None
 
     @property
     def tag(self) -> str:

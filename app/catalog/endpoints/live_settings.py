@@ -10,7 +10,7 @@ from app.catalog.endpoints import endpoint_rows
 from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.limits import check_key
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
-from app.kernel.audit import AuditAction
+from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.formats import duration_ms
@@ -32,10 +32,21 @@ PAUSED = statement(
       FROM endpoints AS e
      WHERE (e.limits IS NOT NULL OR e.breaker IS NOT NULL OR e.paused_at IS NOT NULL)
        AND e.paused_at IS NOT NULL AND e.deleted_at IS NULL
-       AND (CAST(:name AS TEXT) IS NULL OR e.name = CAST(:name AS TEXT))
      ORDER BY e.name LIMIT :most
     """,
 )
+
+_A, _E = tables.audit_log.c, tables.endpoints.c
+PAUSED_BY = (
+    select(_A.actor_name)
+    .where(_A.occurred_at == _E.paused_at, _A.resource_type == ResourceType.ENDPOINT.value, _A.resource == _E.name)
+    .where(_A.action == AuditAction.FLOW.value)
+    .order_by(_A.audit_id)
+    .limit(1)
+    .scalar_subquery()
+    .label("paused_by")
+)
+"""Author of the pause of a selected endpoint; NULL without a pause, and once the audit entry was deleted."""
 
 
 # Live settings except the pause, by column.
@@ -114,12 +125,7 @@ def paused(database: Database) -> Sequence[Row[Any]]:
 
     The author is None once the entry of the audit log was deleted.
     """
-    return database.fetch(PAUSED, {"name": None, "most": MAX_PAUSED})
-
-
-def author_of_pause(database: Database, name: str) -> str | None:
-    """Return the author of the pause of an endpoint; None for an endpoint that is not paused, as in `paused`."""
-    return next((row.paused_by for row in database.fetch(PAUSED, {"name": name, "most": 1})), None)
+    return database.fetch(PAUSED, {"most": MAX_PAUSED})
 
 
 def _write(

@@ -1,6 +1,7 @@
 """Versions of endpoints: a change creates a new version; existing jobs keep the old version."""
 
 from collections.abc import Mapping
+from dataclasses import replace as replace_fields
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.catalog.endpoints.endpoint_rows import E, Endpoint, EndpointDefinition
 from app.catalog.endpoints.inline_names import is_inline
 from app.catalog.endpoints.live_settings import (
     DEFAULT_FLOW,
+    PAUSED_BY,
     as_columns,
     changed,
     check_limits,
@@ -152,8 +154,9 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
 
 def get(database: Database, name: str) -> Endpoint:
     """Read a live endpoint; raises EndpointNotFoundError."""
-    found = database.fetch(select(*E).where(E.name == name, E.deleted_at.is_(None)))
-    return endpoint_rows.endpoint_of(endpoint_rows.found(found[0] if found else None, name))
+    found = database.fetch(select(*E, PAUSED_BY).where(E.name == name, E.deleted_at.is_(None)))
+    row = endpoint_rows.found(found[0] if found else None, name)
+    return replace_fields(endpoint_rows.endpoint_of(row), paused_by=row.paused_by)
 
 
 def page(database: Database, wanted: PageRequest, *, inline: bool = False) -> Page[Endpoint]:

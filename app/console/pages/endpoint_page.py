@@ -54,7 +54,6 @@ def show(name: str) -> Values:
         "opened": _opened(name),
         "ranges": choice_of_periods(),
         "last": shown_period(),
-        "paused_by": live_settings.author_of_pause(services().database, name),
         "reach": reach_of_endpoint(name),
     }
 
