@@ -1,5 +1,6 @@
 """Descriptions of actors: name, queue, and the options that the service reads."""
 
+from datetime import timedelta
 from typing import Any
 
 from dramatiq.broker import Broker
@@ -28,4 +29,6 @@ def _read_options(broker: Broker, actor: Any) -> dict[str, Any]:
     given: dict[str, Any] = {"time_limit": limit if isinstance(limit, (int, float)) else None}
     if (soft := actor.options.get("soft_time_limit_ms")) is not None:
         given["soft_timeout_ms"] = soft
+    if (interval := actor.options.get("interval")) is not None:
+        given["interval"] = round(interval.total_seconds() * 1000) if isinstance(interval, timedelta) else interval
     return given | {name: value for name in COPIED if (value := actor.options.get(name)) is not None}

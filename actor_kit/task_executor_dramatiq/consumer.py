@@ -79,7 +79,7 @@ class Starting(Middleware):
     @property
     def actor_options(self) -> set[str]:
         """Options of actors that the service reads."""
-        return {"cron", "max_lost", "soft_time_limit_ms", "timezone"}
+        return {"cron", "interval", "max_lost", "soft_time_limit_ms", "timezone"}
 
     def before_worker_boot(self, _broker: "Broker", worker: "Worker") -> None:
         """Report the number of threads, and a prefetch that dramatiq_queue_prefetch sets."""

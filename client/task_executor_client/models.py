@@ -323,6 +323,8 @@ class ActorSpec(TypedDict):
     """Schedule that the process has registered."""
     timezone: NotRequired[str]
     """Time zone of `cron`."""
+    interval: NotRequired[str]
+    """Instead of `cron`: time between two runs."""
 
 
 class RetryPolicySpec(TypedDict):
@@ -1913,6 +1915,7 @@ class Actor(TypedDict):
     max_lost: int
     cron: str | None
     timezone: str | None
+    interval: str | None
     registered_at: str
     process_count: int
     """Processes that offer it now."""

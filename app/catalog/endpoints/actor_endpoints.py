@@ -11,6 +11,7 @@ from sqlalchemy import Row, TextClause
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.endpoints import versions
+from app.catalog.endpoints.actor_options import OPTIONS, SCHEDULES, spec_of
 from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
 from app.catalog.specs.actor import MAX_ACTOR_NAME, endpoint_name
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
@@ -33,12 +34,8 @@ from schema.job_bounds import MAX_PRIORITY
 from schema.states import EndpointType
 
 REGISTRAR = Actor(name="actors")
-# Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome.
-OUTCOME_MS = 30_000
-DEFAULT_TIME_LIMIT_MS = 600_000
 TRIES = 5  # by which a registration makes its change, while requests change the endpoint
 MAX_REASON_CHARACTERS = 500  # of a refusal, which goes into the log, a row, and the answer to the process
-OPTIONS = ("max_lost", "soft_timeout_ms", "cron", "timezone")
 
 # The code of the actor decides about its retries. This policy is for attempts whose process was lost.
 _POLICY = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms": 1000, "max_delay_ms": 1000}
@@ -75,10 +72,10 @@ class RegisteredActors:
 
 
 class Schedules(Protocol):
-    """Repeating jobs of actors with the option `cron`."""
+    """Repeating jobs of actors with the option `cron` or `interval`."""
 
     def follow(self, endpoint: str) -> None:
-        """Let the jobs of an actor agree with its stored spec; raises InvalidCronError."""
+        """Let the jobs of an actor agree with its stored spec; raises InvalidCronError, InvalidRequestError."""
 
 
 def register(
@@ -135,18 +132,6 @@ def _stored(
     return names, {row.name: row for row in database.fetch(query, {"names": sorted(set(names.values()))})}
 
 
-def spec_of(actor: str, queue: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of an actor with Dramatiq's option `time_limit`, in milliseconds, and the options of OPTIONS."""
-    limit = options.get("time_limit", DEFAULT_TIME_LIMIT_MS)
-    timeout = MAX_TIMEOUT_MS if not _is_number(limit) else min(int(limit) + OUTCOME_MS, MAX_TIMEOUT_MS)
-    spec: dict[str, Any] = {"actor": actor, "queue": queue, "timeout_ms": max(1, timeout)}
-    return spec | {name: options[name] for name in OPTIONS if options.get(name) is not None}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value < MAX_TIMEOUT_MS
-
-
 def _register(
     database: Database,
     name: str,
@@ -163,7 +148,7 @@ def _register(
     elif _with_fields_of_requests(before := _spec_in(known), spec) != before:
         _change(database, name, spec, key)
     # After the change, which a concurrent process may have replaced, or a request refused.
-    if schedules is not None and ("cron" in spec or (known is not None and known.repeats)):
+    if schedules is not None and (SCHEDULES & spec.keys() or (known is not None and known.repeats)):
         schedules.follow(name)
 
 

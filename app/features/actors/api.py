@@ -52,6 +52,7 @@ class ActorSchema(Schema):
     max_lost = fields.Integer(required=True, metadata={"example": 3})
     cron = fields.String(required=True, allow_none=True, metadata={"example": "0 9 * * *"})
     timezone = fields.String(required=True, allow_none=True, metadata={"example": "Europe/Berlin"})
+    interval = fields.String(required=True, allow_none=True, metadata={"example": "10m"})
     registered_at = Instant(required=True)
     process_count = fields.Integer(required=True, metadata={"description": "processes that offer it now"})
     processes = fields.List(fields.Nested(OfferSchema), required=True, metadata=_PROCESSES)

@@ -136,6 +136,7 @@ class ListedActor:
     max_lost: int
     cron: str | None
     timezone: str | None
+    interval: str | None
     registered_at: datetime
     process_count: int
     processes: Sequence[Offer]
@@ -206,6 +207,7 @@ class _Offering:
             max_lost=spec["max_lost"],
             cron=spec.get("cron"),
             timezone=spec.get("timezone"),
+            interval=spec.get("interval"),
             registered_at=row.created_at,
             process_count=self.counts.get(name, 0),
             processes=self.processes.get(name, []),

@@ -1,4 +1,4 @@
-"""Schedules of actors: the option `cron` of an actor is a repeating job of its endpoint.
+"""Schedules of actors: the option `cron` or `interval` of an actor is a repeating job of its endpoint.
 
 The key of the job is made of the schedule, so processes of two versions of a program create each job once. A job that
 was retired makes room for a later job with the same schedule.
@@ -22,6 +22,7 @@ from app.queue.jobs.following_jobs import Placing
 from app.queue.jobs.job_cancellation import cancel_job
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob, own_key
+from app.schedule.interval import parse_every
 from app.schedule.timetable import Timetable
 from schema.states import JobStatus, Trigger
 
@@ -47,19 +48,23 @@ CHAINS = statement(
 
 @dataclass(frozen=True, slots=True)
 class _Schedule:
-    """Cron expression and time zone in the spec of an endpoint."""
+    """Cron expression and time zone, or interval in milliseconds, in the spec of an endpoint."""
 
-    cron: str
-    timezone: str
+    cron: str | None = None
+    timezone: str | None = None
+    every_ms: int | None = None
 
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> "_Schedule | None":
+        if (interval := spec.get("interval")) is not None:
+            return cls(every_ms=parse_every(interval))
         cron = spec.get("cron")
         return None if cron is None else cls(str(cron), str(spec.get("timezone") or "UTC"))
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(f"{self.cron}\n{self.timezone}".encode()).hexdigest()[:16]
+        text = f"{self.cron}\n{self.timezone}" if self.every_ms is None else f"every\n{self.every_ms}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,9 @@ class ActorSchedules:
         self._creator = Creator(database, shards=placing.shards, look_ahead_ms=placing.look_ahead_ms)
 
     def follow(self, endpoint: str) -> None:
-        """Let the live or paused jobs of an actor agree with its stored spec; raises InvalidCronError.
+        """Let the live or paused jobs of an actor agree with its stored spec.
+
+        Raises InvalidCronError, or InvalidRequestError for an interval.
 
         The jobs are read after the spec, and both again after each change. If two processes register different
         schedules at once, the process with the later read corrects the jobs.
@@ -111,13 +118,15 @@ class ActorSchedules:
         return False
 
     def _create(self, endpoint: str, wanted: _Schedule, jobs: _Jobs) -> None:
+        kind = Trigger.CRON if wanted.every_ms is None else Trigger.INTERVAL
+        table = Timetable(cron=wanted.cron, timezone=wanted.timezone, every_ms=wanted.every_ms, starts_at=EPOCH)
         new = NewJob(
             endpoint=endpoint,
-            trigger=Trigger.CRON,
+            trigger=kind,
             input={},
-            name=f"cron of {endpoint}",
+            name=f"{kind.lower()} of {endpoint}",
             idempotency_key=jobs.next_key(own_key("cron", f"{endpoint}:{wanted.digest}:")),
-            timetable=Timetable(cron=wanted.cron, timezone=wanted.timezone, starts_at=EPOCH),
+            timetable=table,
             starts_now=True,
         )
         self._creator.create(new)

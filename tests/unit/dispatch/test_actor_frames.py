@@ -22,7 +22,7 @@ from actors.dispatch.actor_link.outcome import (
     following_jobs,
     result_of,
 )
-from app.catalog.endpoints.actor_endpoints import spec_of
+from app.catalog.endpoints.actor_options import spec_of
 from app.catalog.specs.actor import endpoint_name
 from app.kernel.formats import is_unstorable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
