@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -231,9 +232,12 @@ class Session:
         if self.peer.pid is None:
             return False
         try:
+            os.kill(self.peer.pid, 0)
             stat = Path(f"/proc/{self.peer.pid}/stat").read_text()
-        except OSError:
-            return not Path("/proc/self").exists() or not Path(f"/proc/{self.peer.pid}").exists()
+        except ProcessLookupError:
+            return True
+        except OSError:  # of another user, which /proc may hide, as in the unit for systemd
+            return False
         return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
 
     def _count_places(self) -> None:

@@ -5,6 +5,7 @@ import grp
 import os
 import pwd
 import socket
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.actor_link import process_session
 from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.peer import AllowedPeers, Peer
 from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.server import ActorServer
@@ -134,3 +137,28 @@ def test_session_of_another_user_cannot_be_taken_over(folder: Path) -> None:
         await server.close()
 
     asyncio.run(main())
+
+
+async def is_lost_at_once(pid: int) -> bool:
+    """Return whether a started message of a process is lost right after its connection broke."""
+    session = Session("s", {}, Peer(pid, 0, 0))
+    hand = Hand(session, HandKey("exec_1", 1), "default")
+    session.take(hand)
+    hand.start()
+    session.disconnect()
+    waiting = asyncio.create_task(session.wait_for_return())
+    await asyncio.sleep(0)
+    is_lost = hand.outcome.done()
+    session.returned.set()
+    await waiting
+    return is_lost
+
+
+def test_process_that_proc_hides_may_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unit for systemd hides processes of other users (ProtectProc=invisible)."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert asyncio.run(is_lost_at_once(ended.pid))
+    assert not asyncio.run(is_lost_at_once(os.getpid()))
+    monkeypatch.setattr(process_session, "Path", lambda path: Path("/nowhere") / path.lstrip("/"))
+    assert not asyncio.run(is_lost_at_once(os.getpid()))
