@@ -150,23 +150,24 @@ class TaskExecutorBroker(Broker):
             self._after.hand = outer  # `enqueue` comes here while middleware handles the end of an actor
 
     @contextmanager
-    def transaction(self, connection: Any) -> Iterator[None]:
+    def transaction(self, connection: Any = None) -> Iterator[None]:
         """Send messages in a transaction: they exist if and only if it commits.
 
         Args:
             connection: Session or connection of SQLAlchemy, or connection of psycopg or Django, to the database of the
-                service. The caller commits.
+                service. The caller commits. None: a connection of its own, which commits at the end of the block.
 
         Raises:
             TypeError: Anything else, or a broker with the URL of the API.
         """
         if isinstance(self.sender, HttpSender):
             raise TypeError("the API has no transactions: give the broker the URL of the database")
-        token = self._transaction.set(executing(connection))
-        try:
-            yield
-        finally:
-            self._transaction.reset(token)
+        with self.sender.transaction() if connection is None else nullcontext(executing(connection)) as execute:
+            token = self._transaction.set(execute)
+            try:
+                yield
+            finally:
+                self._transaction.reset(token)
 
     def join_django(self, alias: str = "default") -> None:
         """Send each message in the transaction of Django's `atomic()`, if one is open on this thread.

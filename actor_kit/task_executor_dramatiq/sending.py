@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -11,7 +13,10 @@ from dramatiq.errors import BrokerConnectionError, BrokerError
 
 from task_executor_dramatiq.messages import Job
 
+log = logging.getLogger("task_executor_dramatiq")
+
 TIMEOUT_SECONDS = 30.0
+REPEATED = 200  # 201: created
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 TE404 = "TE404"
 
@@ -48,12 +53,20 @@ class HttpSender:
 
     def send(self, job: Job) -> None:
         """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
-        self.ask("POST", "/jobs", _body_of(job))
+        status, text = self._exchange("POST", "/jobs", _body_of(job))
+        _answer(status, text)
+        if status == REPEATED:
+            _note_repetition(job)
 
     def ask(
         self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None, *, patience: float = 0.0
     ) -> dict[str, Any]:
         """Send a request and return its answer; a request whose connection broke is sent once more."""
+        return _answer(*self._exchange(method, path, body, query, patience))
+
+    def _exchange(
+        self, method: str, path: str, body: Any, query: dict[str, Any] | None = None, patience: float = 0.0
+    ) -> tuple[int, bytes]:
         target = self._url.path.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         content = None if body is None else json.dumps(body).encode()
@@ -68,7 +81,7 @@ class HttpSender:
                 if is_last:
                     raise BrokerConnectionError(f"{self._url.netloc} does not answer: {error}") from error
             else:
-                return _answer(answer.status, text)
+                return answer.status, text
         raise AssertionError
 
     def close(self) -> None:
@@ -111,6 +124,13 @@ class PostgresSender:
                     raise BrokerConnectionError(f"the database does not take the message: {error}") from error
         raise AssertionError
 
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        """Run statements in one transaction of a new connection, which commits unless an exception ends it."""
+        with closing(self._connect(self.url, **self._settings())) as connection:
+            yield _execute_on(connection)
+            connection.commit()
+
     def close(self) -> None:
         connection = self._local.__dict__.pop("connection", None)
         if connection is not None:
@@ -131,17 +151,23 @@ ENQUEUE = """SELECT job_id, execution_id, is_new FROM te_enqueue(
     name => %s, priority => %s)"""
 
 
-def enqueue(execute: Execute, job: Job) -> Any:
-    """Create a job by te_enqueue; raises SendError."""
+def enqueue(execute: Execute, job: Job) -> None:
+    """Create a job by te_enqueue, unless it exists; raises SendError."""
     parameters = (job.endpoint, json.dumps(job.input), job.key, job.delay_ms, job.key, job.priority)
     try:
-        return execute(ENQUEUE, parameters)
+        _, _, is_new = execute(ENQUEUE, parameters)
     except Exception as error:
         state = state_of(error)
         if state.startswith("TE4"):
             kind = UnknownActorError if state == TE404 else SendError
             raise kind(str(getattr(error, "orig", error)).partition("\n")[0]) from error
         raise
+    if not is_new:
+        _note_repetition(job)
+
+
+def _note_repetition(job: Job) -> None:
+    log.info("message %s is stored already and runs once; a copy with another message_id would run again", job.key)
 
 
 def state_of(error: BaseException | None) -> str:

@@ -19,7 +19,7 @@ START = re.compile(r"(what|whatever|who|whoever|of|those|that|so many|how|where|
 SENTENCE_END = re.compile(r"(?<=[.:;])\s+|\n\n|\s\|\s")
 MAX_IN_A_SENTENCE = 2
 MAX_PER_1000, MAX_PER_1000_OF_A_PLACE, MAX_PER_1000_OF_DOCUMENTS = 5, 10, 4
-MAX_WORDS_OF_DOCUMENTS, MAX_WORDS_OF_ARCHITECTURE = 34_211, 3_000
+MAX_WORDS_OF_DOCUMENTS, MAX_WORDS_OF_ARCHITECTURE = 34_342, 3_000
 FEW_WORDS = 100  # a place with fewer words is not judged by its share
 
 

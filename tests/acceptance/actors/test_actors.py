@@ -8,8 +8,11 @@ import psycopg
 import pytest
 from dramatiq.results import ResultFailure
 from sqlalchemy import create_engine, text
+from task_executor_client import Client
+from task_executor_client.workflows import chain, job, parallel
 from task_executor_dramatiq import UnknownActorError
 
+from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
 from schema.url import database_url as parse_url
@@ -84,6 +87,20 @@ def test_expected_exception_is_not_retried(running: Trial, tasks: Any) -> None:
     assert (error["type"], error["category"]) == ("user_tasks.NotAgainError", "EXPECTED")
 
 
+def test_ended_message_runs_again_by_a_retry_and_not_by_another_send(
+    running: Trial, tasks: Any, shared_api: Api
+) -> None:
+    message = tasks.throw.send("again")
+    eventually(lambda: running.statuses() == {"FAILED": 1})
+    tasks.broker.enqueue(message)
+    (execution,) = running.executions_of("throw")
+    assert (execution.status, execution.attempt_count) == ("FAILED", 1)
+    shared_api.post(f"/executions/{execution.execution_id}/retry", {})
+    eventually(lambda: running.lines() == ["throw again"] * 2)
+    eventually(lambda: running.statuses() == {"FAILED": 1})
+    assert len(rows.attempts(running.database, execution.execution_id)) == 2
+
+
 def test_results_and_exceptions_are_read_by_the_sender(running: Trial, tasks: Any) -> None:
     assert tasks.add.send(1, 2).get_result(block=True) == 3
     with pytest.raises(ResultFailure, match="NotAgainError: no result"):
@@ -115,6 +132,22 @@ def test_job_of_the_api_starts_an_actor_with_json_arguments(running: Trial, task
     eventually(lambda: running.lines() == ["note word=b"])
     shared_api.post("/jobs", {**first, "idempotency_key": "2", "input": {"args": ["c"], "kwargs": {"n": 1}}})
     eventually(lambda: running.lines()[1:] == ["note c n=1"])
+
+
+def test_workflow_of_the_client_has_actors_as_nodes(running: Trial, shared_stack: Stack, shared_api: Api) -> None:
+    steps = chain(
+        parallel(*(job(name, endpoint="add", input={"args": [1, n]}) for name, n in (("left", 1), ("right", 2)))),
+        job(
+            "sum",
+            endpoint="add",
+            input={"first": "{{parents.left.output.body}}", "second": "{{parents.right.output.body}}"},
+        ),
+        job("mark", endpoint="note", input={"sum": "{{parents.sum.output.body}}"}),
+    )
+    with Client(shared_stack.url, shared_api.key) as te:
+        workflow = te.workflows.create(name="sums", nodes=steps.nodes)
+        eventually(lambda: te.workflows.get(workflow["workflow_id"])["status"] == "SUCCEEDED")
+    assert running.lines()[2:] == ["add 2 3", "note sum=5"]
 
 
 def test_other_queue_and_priority_are_registered(running: Trial, tasks: Any) -> None:

@@ -50,6 +50,17 @@ def test_messages_are_sent_with_delay_priority_and_results(running: Trial, tasks
     assert (tasks.add.message(5, 5) | tasks.add.message(1)).run().get_result(block=True) == 11
 
 
+def test_ended_message_that_is_sent_again_is_reported(
+    running: Trial, tasks: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "task_executor_dramatiq")
+    message = tasks.add.send(1, 2)
+    assert message.get_result(block=True) == 3
+    tasks.broker.enqueue(message)
+    assert [f"message {message.message_id} is stored already" in line for line in caplog.messages] == [True]
+    assert running.statuses() == {"SUCCESS": 1}
+
+
 def test_aborted_actor_is_interrupted(running: Trial, tasks: Any, tmp_path: Path) -> None:
     message = tasks.hold.send(str(tmp_path / "never"))
     eventually(lambda: running.lines() == [f"hold {tmp_path / 'never'}"])

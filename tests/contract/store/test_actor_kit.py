@@ -41,10 +41,29 @@ def words(database: Database) -> list[str]:
     return [row.word for row in database.fetch(found)]
 
 
-def test_message_is_sent_once_by_its_id(actor: Any, database: Database) -> None:
+def test_message_is_sent_once_by_its_id(actor: Any, database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy with another id is another message."""
+    caplog.set_level("INFO", "task_executor_dramatiq")
     message = actor.send("a")
+    assert caplog.messages == []
     actor.broker.enqueue(message)
     assert words(database) == ["a"]
+    (line,) = caplog.messages
+    assert line.startswith(f"message {message.message_id} is stored already and runs once")
+    actor.broker.enqueue(message.copy(message_id="another"))
+    assert words(database) == ["a", "a"]
+
+
+def test_group_in_a_transaction_of_the_broker_exists_as_a_whole(actor: Any, database: Database) -> None:
+    unknown = dramatiq.actor(lambda: None, actor_name="other", broker=actor.broker)
+    refused = dramatiq.group([actor.message("lost"), unknown.message()], broker=actor.broker)
+    with pytest.raises(UnknownActorError), actor.broker.transaction():
+        refused.run()
+    assert words(database) == []
+    with actor.broker.transaction():
+        dramatiq.group([actor.message("a"), actor.message("b")], broker=actor.broker).run()
+        assert words(database) == []
+    assert sorted(words(database)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("connect", [psycopg.connect, psycopg2.connect])

@@ -21,6 +21,15 @@ rate limiters, barriers and group callbacks also run with `ExecutionsBackend` an
 another test of this project shows the same. *Not ours*: concerns no broker, or a part of another broker.
 
 """
+OTHER_WAYS = {
+    "a stored message, sent again with its id, runs again": "`message.copy(message_id=…)`, a new group or pipeline; "
+    "`POST /executions/{id}/retry` after a failure",
+    "`group.run()` as one request": "`with broker.transaction(): group.run()`: all or nothing, in one commit; by the "
+    "API, each message by itself",
+    "the broker starts its worker": "`task-executor-worker.service`, or `dramatiq actors` in a terminal",
+    "`dramatiq-abort` without Redis": '`broker.cancel(message, if_running="abort")`, which is stored',
+    "workflows in the kit": "the client's [builder](../how-to/workflows.md): a node names the endpoint of an actor",
+}
 
 
 class LeftOut(NamedTuple):
@@ -88,7 +97,9 @@ def page_of(counts: dict[str, int]) -> str:
         + "\n".join(adapted)
         + "\n\n## Not ours\n\n| test or file | reason |\n|---|---|\n"
         + "\n".join(others)
-        + "\n"
+        + "\n\n## Other ways\n\n| not here | instead |\n|---|---|\n"
+        + "".join(f"| {wish} | {way} |\n" for wish, way in OTHER_WAYS.items())
+        + "\nReasons: `actor_kit/README.md`.\n"
     )
 
 
