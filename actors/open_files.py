@@ -23,7 +23,7 @@ def ensure_open_files(settings: Settings) -> None:
     few more while it connects to a name with several addresses that do not answer.
     """
     needed = _needed(settings)
-    wanted = needed + _passing(settings) + ACTOR_PROCESSES * _listeners(settings)
+    wanted = needed + _passing(settings) + ACTOR_PROCESSES * _files_of_processes(settings)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return
@@ -45,7 +45,7 @@ def max_actor_processes(settings: Settings) -> int:
         return MAX_ACTOR_PROCESSES
     left = soft - _needed(settings)
     left -= min(_passing(settings), left // 2)
-    return min(max(1, left // max(1, _listeners(settings))), MAX_ACTOR_PROCESSES)
+    return min(max(1, left // max(1, _files_of_processes(settings))), MAX_ACTOR_PROCESSES)
 
 
 def _needed(settings: Settings) -> int:
@@ -58,6 +58,6 @@ def _passing(settings: Settings) -> int:
     return racing + bool(settings.actors_tls_addr) * MAX_WITHOUT_KEY
 
 
-def _listeners(settings: Settings) -> int:
-    """Return the number of listeners for processes with actors: the Unix socket, and the port."""
-    return bool(settings.actors_listen) + bool(settings.actors_tls_addr)
+def _files_of_processes(settings: Settings) -> int:
+    """Return the files of one process at each listener: two at the Unix socket (ProcessConnection), one at the port."""
+    return 2 * bool(settings.actors_listen) + bool(settings.actors_tls_addr)

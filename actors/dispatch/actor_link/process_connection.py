@@ -1,6 +1,8 @@
 """Connection of a process that runs actors: its frames, and the session to which they belong."""
 
 import asyncio
+import contextlib
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from actors.dispatch.actor_link.server import ActorServer
 
 MAX_ACTORS = 10_000  # of one process
+READ_BYTES, MAX_READS = 262_144, 16  # a Unix socket holds less
 _OUTCOMES = frozenset({FrameKind.DONE, FrameKind.AGAIN, FrameKind.FAILED, FrameKind.BACK})
 
 
@@ -30,6 +33,7 @@ class ProcessConnection(asyncio.Protocol):
         self._session: Session | None = None
         self._transport: asyncio.Transport | None = None
         self._may_run = False
+        self._unread: int | None = None  # a second descriptor of a Unix socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods, but not the class
@@ -37,6 +41,9 @@ class ProcessConnection(asyncio.Protocol):
         self._may_run = self._server.service.allowed.may_run(peer)
         if self._may_run:
             reason = self._bound.take()
+            if peer.pid is not None and reason is None:
+                with contextlib.suppress(OSError):  # no file is left
+                    self._unread = os.dup(transport.get_extra_info("socket").fileno())
         else:
             reason = (
                 f"user {peer.uid} with group {peer.gid} may not run actors: start the process as the user of the "
@@ -76,12 +83,28 @@ class ProcessConnection(asyncio.Protocol):
         if session is not None and session.transport is self._transport:
             session.mark_full(is_full)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         if self._may_run:
             self._bound.leave()
         session = self._session
+        if self._unread is not None:
+            if exc is not None and session is not None:
+                self._receive_rest(self._unread)
+            os.close(self._unread)
         if session is not None and session.transport is self._transport:
             self._server.lost(session)
+
+    def _receive_rest(self, descriptor: int) -> None:
+        """Receive what a dead process has sent: a write to it ends the transport before its last frames are read.
+
+        Without its STARTED, the run of a message would leave no attempt.
+        """
+        with contextlib.suppress(OSError, FrameError):
+            for _ in range(MAX_READS):
+                if not (data := os.read(descriptor, READ_BYTES)):
+                    return
+                for frame in self._reader.feed(data):
+                    self._receive(frame)
 
     def _receive(self, frame: Mapping[str, Any]) -> None:
         kind, session = frame["kind"], self._session
