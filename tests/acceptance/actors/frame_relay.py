@@ -40,7 +40,7 @@ class Trap:
 
 
 class FrameRelay:
-    """Forwards frames one by one, each connection by two threads.
+    """Forwards each frame by itself, with two threads for a connection.
 
     A process connects to the worker by itself and hands the connection over: the worker sees its credentials, and the
     connection ends with the process.
@@ -50,7 +50,7 @@ class FrameRelay:
         self.outcomes: dict[MessageKey, str] = {}
         self.answers: dict[MessageKey, list[bool]] = {}
         self._trap: Trap | None = None
-        self._sockets = set[socket.socket]()
+        self._processes = set[socket.socket]()
         self._lock = threading.Lock()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -65,9 +65,9 @@ class FrameRelay:
             return self._trap
 
     def cut(self) -> None:
-        """Break all connections."""
+        """Break the connections of all processes; frames that they have sent still arrive, as over a Unix socket."""
         with self._lock:
-            for each in self._sockets:
+            for each in self._processes:
                 _shut(each, socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -90,13 +90,13 @@ class FrameRelay:
     def _relay(self, process: socket.socket, worker: socket.socket) -> None:
         with worker:
             with self._lock:
-                self._sockets |= {process, worker}
+                self._processes.add(process)
             back = threading.Thread(target=self._forward, args=(worker, process, False), name="relay", daemon=True)
             back.start()
             self._forward(process, worker, is_of_process=True)
             back.join()
             with self._lock:
-                self._sockets -= {process, worker}
+                self._processes.discard(process)
 
     def _forward(self, source: socket.socket, target: socket.socket, is_of_process: bool) -> None:
         reader = FrameReader()

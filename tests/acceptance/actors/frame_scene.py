@@ -3,6 +3,7 @@
 import signal
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -66,7 +67,7 @@ class Scene:
             {"process": self.process, "worker": self.worker}[victim].kill()
 
     def revive(self) -> None:
-        """Start again what has ended, as its supervisor does."""
+        """Start ended processes again, as their supervisor does."""
         if not self._server.is_running:
             self._server.start()
         if not self.worker.is_running:
@@ -74,8 +75,17 @@ class Scene:
         if not self.process.is_running:
             self.process = self._start_process()
 
+    def wait_for(self, probe: Callable[[], bool], what: str) -> None:
+        """Wait, and start ended processes again: a worker may lose its lease late after a restart of the database."""
+
+        def revived() -> bool:
+            self.revive()
+            return probe()
+
+        eventually(revived, what=what)
+
     def renew_process(self) -> Child:
-        """Replace the process by another one, and return it."""
+        """Replace the process, and return the new process."""
         self.process.kill()
         self.process = self._first_process = self._start_process()
         return self.process
@@ -90,7 +100,7 @@ class Scene:
         self._words.append(word)
         held = self.trial.lines()
         self.send("hold", str(word))
-        eventually(lambda: any(line.startswith("hold") for line in self.trial.lines()[len(held) :]), what="the start")
+        self.wait_for(lambda: any(line.startswith("hold") for line in self.trial.lines()[len(held) :]), "the start")
 
     def release(self) -> None:
         """Let the actors end that `hold` has started."""
@@ -102,18 +112,13 @@ class Scene:
 
         A process leaves a worker that stops as soon as it has sent its outcomes, and waits for no answers.
         """
-
-        def is_over() -> bool:
-            self.revive()
-            return self.trial.statuses().keys() <= FINAL
-
-        eventually(is_over, what="the end of all messages")
+        self.wait_for(lambda: self.trial.statuses().keys() <= FINAL, "the end of all messages")
         if self._has_answers and self.process is self._first_process:
             relay = self.relay
             eventually(lambda: relay.outcomes.keys() <= relay.answers.keys(), what="an answer to each outcome")
 
     def reset(self) -> None:
-        """End what a failed case has left."""
+        """End the messages of a failed case."""
         self.release()
         self.process.kill()
         self.settle()

@@ -69,10 +69,10 @@ def stop_the_process(scene: Scene) -> Iterator[None]:
 
 
 def stop_before_a_message(scene: Scene) -> Iterator[None]:
-    process = scene.renew_process()  # with a thread, and a place in advance, whatever the pace was before
+    process = scene.renew_process()  # with a free thread, and a place in advance
     scene.hold()
     scene.send("run")
-    eventually(lambda: scene.trial.statuses() == {"RUNNING": 2}, what="the messages in the process")
+    scene.wait_for(lambda: scene.trial.statuses() == {"RUNNING": 2}, "the messages in the process")
     yield
     process.send(signal.SIGTERM)
     eventually(lambda: "Shutting down" in process.log.read_text(), what="the stop of the threads")
@@ -109,7 +109,7 @@ def send_many_in_advance(scene: Scene) -> Iterator[None]:
     for _ in range(TRIES):
         for _ in range(QUICK):
             scene.send("run")
-        eventually(lambda: scene.trial.statuses().keys() == {"SUCCESS"}, what="the end of the quick messages")
+        scene.wait_for(lambda: scene.trial.statuses().keys() == {"SUCCESS"}, "the end of the quick messages")
         scene.hold()
         for _ in range(BEHIND):
             scene.send("run")
@@ -213,7 +213,7 @@ def errors_of(attempts: Sequence[Any]) -> list[str | None]:
 
 
 def check_answer(relay: FrameRelay, key: MessageKey, error: str | None) -> None:
-    """Compare what the worker has answered to an outcome with what is stored."""
+    """Compare the answers of the worker to an outcome with the stored attempt."""
     answers = relay.answers.get(key, [])
     assert answers.count(True) <= 1, (key, answers)
     if True in answers:
