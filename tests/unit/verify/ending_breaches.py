@@ -117,6 +117,10 @@ LEGAL: dict[str, Evidence] = {
     "a failure with its consequences": failed(),
     "a letter that was redriven as a retry": redriven(REDRIVEN),
     "a letter that was redriven as a new job": redriven(RENEWED, redrive=TO_OTHER),
+    "a letter that another redrive had redriven": redriven(
+        REDRIVEN,
+        redrive=replace(REDRIVE, refused=1, refusal="The dead letter 'l1' is already resolved: REDRIVEN."),
+    ),
     "events of all changes": streamed(*STREAM),
     "a rolled-back job does not exist": replace(GOOD, rolled_back=frozenset({"j9"})),
     "a claim that began before the pause": paused(at=-MS),
