@@ -27,6 +27,7 @@ from task_executor_dramatiq.sent_executions import SentExecutions
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
 JOIN_PAUSE_SECONDS = 0.02
 _HOOKS = frozenset(vars(Starting))  # its own; a call of an inherited hook does nothing
+_OWN: Any = object()  # no connection was given; None may stand for one that a caller lacks
 
 
 class TaskExecutorBroker(Broker):
@@ -150,19 +151,27 @@ class TaskExecutorBroker(Broker):
             self._after.hand = outer  # `enqueue` comes here while middleware handles the end of an actor
 
     @contextmanager
-    def transaction(self, connection: Any = None) -> Iterator[None]:
+    def transaction(self, connection: Any = _OWN) -> Iterator[None]:
         """Send messages in a transaction: they exist if and only if it commits.
 
         Args:
             connection: Session or connection of SQLAlchemy, or connection of psycopg or Django, to the database of the
-                service. The caller commits. None: a connection of its own, which commits at the end of the block.
+                service. The caller commits. Default: a connection of the broker, which commits at the end of the block.
 
         Raises:
-            TypeError: Anything else, or a broker with the URL of the API.
+            TypeError: Anything else, or a broker with the URL of the API or a sender of its own.
+            SendError: By default, at the end of a block that has gone on after a refused message.
+            BrokerConnectionError: By default, without a connection or a commit.
         """
         if isinstance(self.sender, HttpSender):
             raise TypeError("the API has no transactions: give the broker the URL of the database")
-        with self.sender.transaction() if connection is None else nullcontext(executing(connection)) as execute:
+        if connection is not _OWN:
+            transaction: AbstractContextManager[Execute] = nullcontext(executing(connection))
+        elif isinstance(self.sender, PostgresSender):
+            transaction = self.sender.transaction()
+        else:
+            raise TypeError(f"{type(self.sender).__name__} makes no transaction: give a connection")
+        with transaction as execute:
             token = self._transaction.set(execute)
             try:
                 yield

@@ -4,7 +4,7 @@ import http.client
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -19,6 +19,7 @@ TIMEOUT_SECONDS = 30.0
 REPEATED = 200  # 201: created
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 TE404 = "TE404"
+FAILED_TRANSACTION = "25P02"
 
 Execute = Callable[[str, tuple[Any, ...]], Any]
 """Runs a statement with `%s` for its parameters, and returns its first row."""
@@ -126,10 +127,24 @@ class PostgresSender:
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
-        """Run statements in one transaction of a new connection, which commits unless an exception ends it."""
-        with closing(self._connect(self.url, **self._settings())) as connection:
-            yield _execute_on(connection)
-            connection.commit()
+        """Run statements in one transaction of a new connection, which commits unless an exception ends it.
+
+        Raises SendError if the block has gone on after a refused message, and BrokerConnectionError.
+        """
+        try:
+            connection = self._connect(self.url, **self._settings())
+        except Exception as error:
+            raise BrokerConnectionError(f"the database does not answer: {error}") from error
+        with closing(connection):
+            execute = _execute_on(connection)
+            yield execute
+            try:
+                execute("SELECT 1", ())  # a COMMIT after a refusal would roll back, without an error
+                connection.commit()
+            except Exception as error:
+                if state_of(error) == FAILED_TRANSACTION:
+                    raise SendError("a message was refused, so no message of the transaction is sent") from error
+                raise BrokerConnectionError(f"the database does not take the transaction: {error}") from error
 
     def close(self) -> None:
         connection = self._local.__dict__.pop("connection", None)
@@ -146,7 +161,7 @@ class PostgresSender:
         return {}
 
 
-ENQUEUE = """SELECT job_id, execution_id, is_new FROM te_enqueue(
+ENQUEUE = """SELECT is_new FROM te_enqueue(
     endpoint => %s, input => CAST(%s AS jsonb), idempotency_key => %s, delay => %s * INTERVAL '1 millisecond',
     name => %s, priority => %s)"""
 
@@ -155,15 +170,22 @@ def enqueue(execute: Execute, job: Job) -> None:
     """Create a job by te_enqueue, unless it exists; raises SendError."""
     parameters = (job.endpoint, json.dumps(job.input), job.key, job.delay_ms, job.key, job.priority)
     try:
-        _, _, is_new = execute(ENQUEUE, parameters)
+        row = execute(ENQUEUE, parameters)
     except Exception as error:
         state = state_of(error)
         if state.startswith("TE4"):
             kind = UnknownActorError if state == TE404 else SendError
             raise kind(str(getattr(error, "orig", error)).partition("\n")[0]) from error
         raise
-    if not is_new:
+    if not _only_value(row):
         _note_repetition(job)
+
+
+def _only_value(row: Any) -> Any:
+    """Return the value of a row of one column, of any kind that the connection of a caller makes."""
+    if isinstance(row, Mapping):
+        return next(iter(row.values()))
+    return row[0] if isinstance(row, Sequence) else row
 
 
 def _note_repetition(job: Job) -> None:

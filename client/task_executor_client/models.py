@@ -324,7 +324,7 @@ class ActorSpec(TypedDict):
     timezone: NotRequired[str]
     """Time zone of `cron`."""
     interval: NotRequired[str]
-    """Instead of `cron`: time between two runs."""
+    """Interval that the process has registered."""
 
 
 class RetryPolicySpec(TypedDict):

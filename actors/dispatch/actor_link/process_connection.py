@@ -87,12 +87,14 @@ class ProcessConnection(asyncio.Protocol):
         if self._may_run:
             self._bound.leave()
         session = self._session
-        if self._unread is not None:
-            if exc is not None and session is not None:
+        try:
+            if exc is not None and session is not None and self._unread is not None:
                 self._receive_rest(self._unread)
-            os.close(self._unread)
-        if session is not None and session.transport is self._transport:
-            self._server.lost(session)
+        finally:
+            if self._unread is not None:
+                os.close(self._unread)
+            if session is not None and session.transport is self._transport:
+                self._server.lost(session)
 
     def _receive_rest(self, descriptor: int) -> None:
         """Receive what a dead process has sent: a write to it ends the transport before its last frames are read.

@@ -232,11 +232,12 @@ class Session:
         if self.peer.pid is None:
             return False
         try:
-            os.kill(self.peer.pid, 0)
+            with contextlib.suppress(PermissionError):  # it runs, or is a zombie
+                os.kill(self.peer.pid, 0)
             stat = Path(f"/proc/{self.peer.pid}/stat").read_text()
         except ProcessLookupError:
             return True
-        except OSError:  # of another user, which /proc may hide, as in the unit for systemd
+        except OSError:  # /proc may hide processes of other users, as in the unit for systemd
             return False
         return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
 

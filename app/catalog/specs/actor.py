@@ -77,7 +77,7 @@ class ActorSpec(StrictSchema):
     )
     cron = text(200, metadata={"description": "schedule that the process has registered", "example": "0 9 * * *"})
     timezone = text(100, metadata={"description": "time zone of `cron`", "example": "Europe/Berlin"})
-    interval = text(20, metadata={"description": "instead of `cron`: time between two runs", "example": "10m"})
+    interval = text(20, metadata={"description": "interval that the process has registered", "example": "10m"})
 
 
 class ActorOutput(Outcome):

@@ -15,7 +15,7 @@ from app.features.workflows.rules.template_checks import OutputChecks, places
 from app.features.workflows.stored import workflow_creation
 from app.features.workflows.stored.sub_workflows import depth_faults
 from app.kernel.db.reads import fetch_of
-from app.kernel.errors import Detail, InvalidRequestError, TaskExecutorError, TemplateError
+from app.kernel.errors import Detail, InvalidRequestError, TaskExecutorError
 from schema.states import KeepResponse
 
 _OF_GRAPH = ("nodes", "on_failure", "max_parallel", "deadline")
@@ -80,7 +80,4 @@ def _output_faults(graph: Graph, spec: Mapping[str, Any], find: FindEndpoints) -
     if "output" not in spec:
         return
     nodes = [{"name": node.name, **json.loads(node.definition)} for node in graph.nodes]
-    try:
-        yield from OutputChecks(nodes, [], {}, find(graph.endpoints), None).faults_of(spec["output"])
-    except TemplateError as error:
-        yield from error.details
+    yield from OutputChecks(nodes, [], {}, find(graph.endpoints), None).faults_of(spec["output"])

@@ -1,6 +1,7 @@
 """Sending by the actor kit: te_enqueue in transactions of SQLAlchemy, psycopg 2 and 3, and Django."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from django.db import transaction
 from dramatiq.middleware import default_middleware
 from dramatiq.results import Results
+from psycopg.rows import dict_row, scalar_row, tuple_row
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
 from task_executor_dramatiq.celery_style import CeleryActor
+from task_executor_dramatiq.sending import SendError
 
 from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.db import Database
@@ -54,11 +57,21 @@ def test_message_is_sent_once_by_its_id(actor: Any, database: Database, caplog: 
     assert words(database) == ["a", "a"]
 
 
+def send_despite_a_refusal(actor: Any, unknown: Any) -> None:
+    actor.send("lost")
+    with suppress(UnknownActorError):
+        unknown.send()
+
+
 def test_group_in_a_transaction_of_the_broker_exists_as_a_whole(actor: Any, database: Database) -> None:
     unknown = dramatiq.actor(lambda: None, actor_name="other", broker=actor.broker)
     refused = dramatiq.group([actor.message("lost"), unknown.message()], broker=actor.broker)
     with pytest.raises(UnknownActorError), actor.broker.transaction():
         refused.run()
+    with pytest.raises(SendError, match="no message of the transaction is sent"), actor.broker.transaction():
+        send_despite_a_refusal(actor, unknown)
+    with pytest.raises(TypeError, match="NoneType"), actor.broker.transaction(None):
+        actor.send("lost")
     assert words(database) == []
     with actor.broker.transaction():
         dramatiq.group([actor.message("a"), actor.message("b")], broker=actor.broker).run()
@@ -77,6 +90,20 @@ def test_transaction_of_psycopg(actor: Any, database: Database, database_url: st
     connection.commit()
     connection.close()
     assert words(database) == ["kept"]
+
+
+@pytest.mark.parametrize("factory", [scalar_row, dict_row, tuple_row], ids=["scalar", "dict", "tuple"])
+def test_rows_of_a_connection_may_have_any_form(
+    actor: Any, database: Database, database_url: str, factory: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "task_executor_dramatiq")
+    with psycopg.connect(database_url, row_factory=factory) as connection, actor.broker.transaction(connection):
+        message = actor.send("once")
+        assert caplog.messages == []
+        actor.broker.enqueue(message)
+    assert words(database) == ["once"]
+    (line,) = caplog.messages
+    assert message.message_id in line
 
 
 def test_transaction_of_sqlalchemy(actor: Any, database: Database, database_url: str) -> None:

@@ -23,6 +23,7 @@ from actors.dispatch.actor_link.process_session import Session
 from actors.dispatch.actor_link.server import ActorServer
 from app.kernel.config import SettingError, Settings
 from tests.unit.dispatch.actor_services import quick_registrations, service_of
+from tests.waiting import eventually
 
 OTHER = 65_534
 
@@ -160,5 +161,19 @@ def test_process_that_proc_hides_may_connect_again(monkeypatch: pytest.MonkeyPat
     ended.wait()
     assert asyncio.run(is_lost_at_once(ended.pid))
     assert not asyncio.run(is_lost_at_once(os.getpid()))
-    monkeypatch.setattr(process_session, "Path", lambda path: Path("/nowhere") / path.lstrip("/"))
-    assert not asyncio.run(is_lost_at_once(os.getpid()))
+    with monkeypatch.context() as hidden:
+        hidden.setattr(process_session, "Path", lambda path: Path("/nowhere") / path.lstrip("/"))
+        assert not asyncio.run(is_lost_at_once(os.getpid()))
+
+
+def test_zombie_of_another_user_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    zombie = subprocess.Popen(["true"])
+    eventually(lambda: Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+    with monkeypatch.context() as of_another:
+        of_another.setattr(os, "kill", refuse)
+        assert asyncio.run(is_lost_at_once(zombie.pid))
+        assert not asyncio.run(is_lost_at_once(os.getpid()))
+    zombie.wait()
