@@ -1268,7 +1268,9 @@ class Endpoints(Group):
         answer: models.Endpoint = self._sender.request(call)
         return answer
 
-    def get(self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Endpoint:
+    def get(
+        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
+    ) -> models.EndpointDetail:
         """Get an endpoint.
 
         Args:
@@ -1278,7 +1280,7 @@ class Endpoints(Group):
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
-            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
+            The answer as `models.EndpointDetail`; `etag(answer)` is its version for `if_match`.
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
@@ -1295,7 +1297,7 @@ class Endpoints(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Endpoint = self._sender.request(call)
+        answer: models.EndpointDetail = self._sender.request(call)
         return answer
 
     def replace(

@@ -24,12 +24,10 @@ MAX_PAUSED = 100
 PAUSED = statement(
     "endpoints.paused",
     """
-    SELECT e.name, e.paused_at,
-           (SELECT a.actor_name FROM audit_log AS a
-             WHERE a.occurred_at = e.paused_at AND a.resource_type = 'endpoint' AND a.resource = e.name
-               AND a.action = 'flow'
-             ORDER BY a.audit_id LIMIT 1) AS paused_by
+    SELECT e.name, e.paused_at, a.actor_name AS paused_by
       FROM endpoints AS e
+      LEFT JOIN audit_log AS a
+        ON a.occurred_at = e.paused_at AND a.resource_type = 'endpoint' AND a.resource = e.name AND a.action = 'flow'
      WHERE (e.limits IS NOT NULL OR e.breaker IS NOT NULL OR e.paused_at IS NOT NULL)
        AND e.paused_at IS NOT NULL AND e.deleted_at IS NULL
      ORDER BY e.name LIMIT :most

@@ -54,7 +54,8 @@ def runs() -> Values:
 @page.typed
 def check() -> Values:
     """Return the form with its faults and its request; a browser shows only these while a person types."""
-    typed = _typed(job_form.texts_in(request.form))
+    # No suggestion for a name that is not whole yet: it would cost more than the check.
+    typed = _typed(job_form.texts_in(request.form), suggests=False)
     _checked(typed)
     return _values(typed)
 
@@ -82,13 +83,13 @@ def create() -> Done | Response:
     return Done(f"The job is {verb}.", to("job", job_id=created.job.job_id))
 
 
-def _typed(texts: dict[str, str]) -> job_form.TypedJob:
+def _typed(texts: dict[str, str], *, suggests: bool = True) -> job_form.TypedJob:
     endpoint, schema, fault = texts.get("endpoint", "").strip(), None, ""
     if endpoint:
         try:
             schema = job_form.schema_of(endpoint)
         except EndpointNotFoundError as error:
-            fault = similar_endpoints.explained(error).message
+            fault = (similar_endpoints.explained(error) if suggests else error).message
     when = texts.get("when", "now")
     trigger = WHEN.get(when, Trigger.IMMEDIATE)
     typed = job_form.typed_job(texts, schema, trigger=trigger.value)

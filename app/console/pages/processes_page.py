@@ -16,6 +16,7 @@ from app.features.queues import api as queues_api
 from app.features.queues import pauses
 from app.features.queues import store as queues_store
 from app.kernel.db.paging import PageRequest
+from app.kernel.formats import MICROSECOND
 from app.kernel.processes import worker_commands
 from app.kernel.processes.process_heartbeat import ProcessKind
 from app.kernel.processes.worker_commands import CommandKind
@@ -36,6 +37,7 @@ def workers() -> Values:
     return {
         "workers": found,
         "reclaimed": reclaimed_from(services().database, found),
+        "microsecond": MICROSECOND,
         "state": state,
         "states": [each.value for each in WorkerState],
     }

@@ -33,8 +33,9 @@ _COMMAND_STATE = {
 
 
 _RECLAIMED = (
-    f"`null` unless the worker is `LOST`, and if it was lost before the latest {MAX_READ:,} uncertain attempts; "
-    "`GET /attempts?uncertain=true&error_type=WORKER_LOST` lists them"
+    "`null` unless the worker is `LOST`; without losses that a retry policy ignores, and among the first "
+    f"{MAX_READ:,} uncertain attempts after its lease; "
+    "`GET /attempts?uncertain=true&error_type=WORKER_LOST&worker_id=…` lists them"
 )
 _ERRORS = [WorkerNotFoundError, WorkerNotAliveError]
 

@@ -81,6 +81,18 @@ class EndpointSchema(Schema):
     updated_at = Instant(required=True)
 
 
+class EndpointDetailSchema(EndpointSchema):
+    """An endpoint, and the author of its pause."""
+
+    paused_by = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "name of the API key, or cli:USER; `null` once the entry of the audit log was deleted"
+        },
+    )
+
+
 class RouteSchema(Body):
     """A route: a pattern of endpoint names, and their queue."""
 
@@ -186,7 +198,7 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(page, query)
 
 
-@resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
+@resource.route("GET", "/endpoints/<name>", returns=EndpointDetailSchema, errors=[EndpointNotFoundError])
 def get(name: str) -> Any:
     """Get an endpoint."""
     endpoint = versions.get(services().database, name)

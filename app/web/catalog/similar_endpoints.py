@@ -24,6 +24,7 @@ from app.web.services import services
 T = TypeVar("T")
 _MISSING = re.compile(r"There is no endpoint named '([^']+)'\.")
 _FIELDS = ("endpoint", "to_endpoint")  # of bodies, with the name of an endpoint
+_IN_LIST = " GET /endpoints lists the endpoints."
 _WITH_FAULTS = (InvalidCallbackError, InvalidNotificationRuleError, InvalidWorkflowError)
 
 
@@ -37,14 +38,14 @@ def completed(outcomes: Sequence[T], bodies: Sequence[Any]) -> list[T | TaskExec
     """Return the outcomes of bodies; errors about absent endpoints have fields, and for some names suggestions."""
     near = _Suggestions()
     return [
-        _explained(outcome, body, near) if isinstance(outcome, TaskExecutorError) else outcome
+        _explained(outcome, body, near, _IN_LIST) if isinstance(outcome, TaskExecutorError) else outcome
         for outcome, body in zip(outcomes, bodies, strict=True)
     ]
 
 
-def explained(error: TaskExecutorError, body: Any = None) -> TaskExecutorError:
-    """Return an error with a suggestion for each absent endpoint that it names, and its field in the body."""
-    return _explained(error, body, _Suggestions())
+def explained(error: TaskExecutorError) -> TaskExecutorError:
+    """Return an error with a suggestion for each absent endpoint that it names, for people: without a request."""
+    return _explained(error, None, _Suggestions(), "")
 
 
 class _Suggestions:
@@ -60,20 +61,21 @@ class _Suggestions:
 
 
 def _answer(error: TaskExecutorError) -> Response:
-    return error_envelope.answer(explained(error, request.get_json(silent=True)))
+    body = request.get_json(silent=True)
+    return error_envelope.answer(_explained(error, body, _Suggestions(), _IN_LIST))
 
 
-def _explained(error: TaskExecutorError, body: Any, near: _Suggestions) -> TaskExecutorError:
+def _explained(error: TaskExecutorError, body: Any, near: _Suggestions, otherwise: str) -> TaskExecutorError:
     if isinstance(error, EndpointNotFoundError):
-        return _of_endpoint(error, body, near)
+        return _of_endpoint(error, body, near, otherwise)
     if isinstance(error, _WITH_FAULTS):
         _explain_faults(error, near)
     return error
 
 
-def _of_endpoint(error: EndpointNotFoundError, body: Any, near: _Suggestions) -> EndpointNotFoundError:
+def _of_endpoint(error: EndpointNotFoundError, body: Any, near: _Suggestions, otherwise: str) -> EndpointNotFoundError:
     if g.api_key.allows(Scope.READ):
-        remedy = near.of(error.name) or " GET /endpoints lists the endpoints."
+        remedy = near.of(error.name) or otherwise
     else:
         remedy = " Give the name of a registered endpoint."
     found = EndpointNotFoundError(f"{error.message}{remedy}", error.name)

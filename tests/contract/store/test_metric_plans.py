@@ -33,7 +33,7 @@ READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
 IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (
         reclaimed.RECLAIMED,
-        {"since": "2026-01-01", "workers": "{w}", "reason": "WORKER_LOST", "most": 5000},
+        {"since": "2026-01-01", "workers": "{w}", "ends": "{2026-01-01}", "reason": "WORKER_LOST", "most": 1000},
         {"idx_attempts_uncertain": 1},
     ),
     (deliveries.ENDED[1], {"seconds": 60}, {"idx_executions_finished": 1}),

@@ -4,6 +4,8 @@ import pytest
 from sqlalchemy import text
 
 from app.features.queues import store as queues_store
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests import rows
@@ -54,6 +56,28 @@ def test_pause_has_no_author_once_the_audit_log_has_forgotten_it(api: Api, datab
     api.post("/endpoints/other/pause")
     database.fetch(text("DELETE FROM audit_log WHERE occurred_at = (SELECT max(occurred_at) FROM audit_log)"))
     assert [each["paused_by"] for each in api.get("/health/operations").json["paused_endpoints"]] == [None]
+
+
+def test_author_of_a_pause_is_who_began_it(api: Api, database: Database) -> None:
+    register(api, "other")
+    register(api)
+    created(api, one_shot("waits", queue="bulk"))
+    second = Api(api.app, api_keys.create(database, "second", [Scope.ADMIN], None))
+
+    def authors() -> tuple[str | None, str | None]:
+        found = {each["queue"]: each["paused_by"] for each in api.get("/queues").json["items"]}
+        return api.get("/endpoints/other").json["paused_by"], found["bulk"]
+
+    for path in ("/endpoints/other", "/queues/bulk"):
+        api.post(f"{path}/pause")
+        second.post(f"{path}/pause")  # changes nothing
+    second.send("PATCH", "/endpoints/other", json={"priority": 7})
+    assert authors() == ("test", "test")
+    for path in ("/endpoints/other", "/queues/bulk"):
+        api.post(f"{path}/resume")
+        second.post(f"{path}/pause")
+    assert authors() == ("second", "second")
+    assert [each["paused_by"] for each in api.get("/health/operations").json["paused_endpoints"]] == ["second"]
 
 
 @pytest.mark.postgresql_only
