@@ -1274,7 +1274,7 @@ class AsyncEndpoints(AsyncGroup):
 
     async def get(
         self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
-    ) -> models.EndpointDetail:
+    ) -> models.Endpoint:
         """Get an endpoint.
 
         Args:
@@ -1284,7 +1284,7 @@ class AsyncEndpoints(AsyncGroup):
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
-            The answer as `models.EndpointDetail`; `etag(answer)` is its version for `if_match`.
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
@@ -1301,7 +1301,7 @@ class AsyncEndpoints(AsyncGroup):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.EndpointDetail = await self._sender.request(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def replace(

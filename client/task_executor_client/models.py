@@ -180,7 +180,7 @@ class KeyLimitsSpec(TypedDict):
 
 
 class LimitsSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `Flow`."""
 
     max_in_flight: NotRequired[int]
     """Executions that may run at the same time."""
@@ -189,7 +189,7 @@ class LimitsSpec(TypedDict):
 
 
 class BreakerSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `Flow`."""
 
     failure_ratio: NotRequired[float]
     """0.5 when absent."""
@@ -209,7 +209,7 @@ class SigningSpec(TypedDict):
 
 
 class HttpSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     url: str
     """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
@@ -227,7 +227,7 @@ class HttpSpec(TypedDict):
 
 
 class KafkaSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     bootstrap_servers: str
     """May contain `{{config.…}}`, `{{secret.…}}`."""
@@ -248,7 +248,7 @@ class KafkaSpec(TypedDict):
 
 
 class RedisStreamSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     redis_url: str
     """May contain `{{config.…}}`, `{{secret.…}}`."""
@@ -269,7 +269,7 @@ class RedisStreamSpec(TypedDict):
 
 
 class NotificationSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     url: str | list[str]
     """A channel, such as `slack://…`, or up to 10; secrets are placeholders May contain `{{config.…}}`,
@@ -289,7 +289,7 @@ class NotificationSpec(TypedDict):
 
 
 class WorkflowSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     nodes: list[dict[str, Any]]
     """As `nodes` of `POST /workflows`."""
@@ -304,7 +304,7 @@ class WorkflowSpec(TypedDict):
 
 
 class ActorSpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 1 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion`."""
 
     actor: str
     """Name of the actor."""
@@ -328,7 +328,7 @@ class ActorSpec(TypedDict):
 
 
 class RetryPolicySpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `EndpointDetail`, `ChangedEndpoint` and 2 more."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `EndpointVersion` and 1 more."""
 
     max_attempts: NotRequired[int]
     backoff: NotRequired[Literal["fixed", "linear", "exponential", "custom", "decorrelated"]]
@@ -463,7 +463,7 @@ class NewEndpoint(TypedDict):
 
 
 class Callbacks(TypedDict):
-    """Part of `Endpoint`, `EndpointDetail`, `EndpointVersion`, `CreatedJob` and 1 more."""
+    """Part of `Endpoint`, `EndpointVersion`, `CreatedJob`, `Job`."""
 
     on_success: NotRequired[str | None]
     on_failure: NotRequired[str | None]
@@ -471,7 +471,7 @@ class Callbacks(TypedDict):
 
 
 class Endpoint(TypedDict):
-    """Answer of `endpoints.create`, `endpoints.replace`, `endpoints.patch`, `endpoints.pause` and 1 more; part of
+    """Answer of `endpoints.create`, `endpoints.get`, `endpoints.replace`, `endpoints.patch` and 2 more; part of
     `EndpointPage`.
     """
 
@@ -498,6 +498,8 @@ class Endpoint(TypedDict):
     """`null`: as long as its executions."""
     paused_at: str | None
     """Time of the pause."""
+    paused_by: str | None
+    """Name of the API key, or cli:USER, in the answer of `GET /endpoints/{name}`, until the audit log drops it."""
     version: int
     created_at: str
     updated_at: str
@@ -509,39 +511,6 @@ class EndpointPage(TypedDict):
     items: list[Endpoint]
     cursor: str | None
     """Opaque; `null` on the last page."""
-
-
-class EndpointDetail(TypedDict):
-    """Answer of `endpoints.get`."""
-
-    name: str
-    type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION", "WORKFLOW", "ACTOR"]
-    payload_spec: str | None
-    config: str | None
-    spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec | WorkflowSpec | ActorSpec
-    """As given."""
-    retry_policy: RetryPolicySpec
-    """With defaults filled in."""
-    keep_response: Literal["always", "on_error", "never"]
-    callbacks: Callbacks | None
-    queue: str | None
-    """As given."""
-    queue_in_effect: str
-    """Its own queue, else the queue of its route, else the queue of its transport."""
-    priority: int
-    limits: LimitsSpec | None
-    """As given."""
-    breaker: BreakerSpec | Literal["off"] | None
-    """As given."""
-    result_retention: str | None
-    """`null`: as long as its executions."""
-    paused_at: str | None
-    """Time of the pause."""
-    version: int
-    created_at: str
-    updated_at: str
-    paused_by: str | None
-    """Name of the API key, or cli:USER; `null` once the entry of the audit log was deleted."""
 
 
 class ChangedEndpoint(TypedDict):

@@ -1268,9 +1268,7 @@ class Endpoints(Group):
         answer: models.Endpoint = self._sender.request(call)
         return answer
 
-    def get(
-        self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None
-    ) -> models.EndpointDetail:
+    def get(self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Endpoint:
         """Get an endpoint.
 
         Args:
@@ -1280,7 +1278,7 @@ class Endpoints(Group):
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
-            The answer as `models.EndpointDetail`; `etag(answer)` is its version for `if_match`.
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
@@ -1297,7 +1295,7 @@ class Endpoints(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.EndpointDetail = self._sender.request(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def replace(

@@ -50,6 +50,9 @@ class _PolicyInEffect(AnyOf):
         return RetryPolicy.in_effect(value, obj.name).as_json()
 
 
+_PAUSED_BY = "name of the API key, or cli:USER, in the answer of `GET /endpoints/{name}`, until the audit log drops it"
+
+
 class EndpointSchema(Schema):
     name = Name(required=True)
     type = fields.Enum(EndpointType, required=True)
@@ -76,21 +79,10 @@ class EndpointSchema(Schema):
         metadata={"description": "`null`: as long as its executions", "example": "7d"},
     )
     paused_at = Instant(required=True, allow_none=True, metadata={"description": "time of the pause"})
+    paused_by = fields.String(required=True, allow_none=True, metadata={"description": _PAUSED_BY, "example": "ops"})
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
-
-
-class EndpointDetailSchema(EndpointSchema):
-    """An endpoint, and the author of its pause."""
-
-    paused_by = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "name of the API key, or cli:USER; `null` once the entry of the audit log was deleted"
-        },
-    )
 
 
 class RouteSchema(Body):
@@ -198,7 +190,7 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     return page_answer(page, query)
 
 
-@resource.route("GET", "/endpoints/<name>", returns=EndpointDetailSchema, errors=[EndpointNotFoundError])
+@resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
 def get(name: str) -> Any:
     """Get an endpoint."""
     endpoint = versions.get(services().database, name)

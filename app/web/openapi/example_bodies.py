@@ -184,14 +184,6 @@ _WORKFLOW = {
 }
 
 # Examples of whole bodies, by the name of their schema.
-_STORED_ENDPOINTS = {
-    label: endpoint
-    | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
-    | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
-    | {"queue": None, "queue_in_effect": endpoint["type"].lower(), "priority": 128}
-    | {"limits": None, "breaker": None, "result_retention": None, "callbacks": None, "paused_at": None}
-    for label, endpoint in _ENDPOINTS.items()
-}
 WHOLE: Mapping[str, Mapping[str, Any]] = {
     "NewConfigSchema": {label: example.config for label, (_, example) in _LABELLED.items() if example.config},
     "NewPayloadSpecSchema": {
@@ -221,8 +213,21 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
     },
     "NewEndpointSchema": _ENDPOINTS,
     "ChangedEndpointSchema": _ENDPOINTS,
-    "EndpointSchema": _STORED_ENDPOINTS,
-    "EndpointDetailSchema": {label: stored | {"paused_by": None} for label, stored in _STORED_ENDPOINTS.items()},
+    "EndpointSchema": {
+        label: endpoint
+        | {"retry_policy": RetryPolicy.from_json(endpoint["retry_policy"]).as_json()}
+        | {"keep_response": str(KeepResponse.ALWAYS), "version": 1, "created_at": _AT, "updated_at": _AT}
+        | {"queue": None, "queue_in_effect": endpoint["type"].lower(), "priority": 128}
+        | {
+            "limits": None,
+            "breaker": None,
+            "result_retention": None,
+            "callbacks": None,
+            "paused_at": None,
+            "paused_by": None,
+        }
+        for label, endpoint in _ENDPOINTS.items()
+    },
     "EndpointVersionSchema": {
         label: endpoint
         | {"version": 3, "secrets": [], "keep_response": str(KeepResponse.ALWAYS), "callbacks": None}

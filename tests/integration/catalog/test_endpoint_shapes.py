@@ -77,6 +77,7 @@ COMPLETE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "max_lost": 5,
             "cron": "0 9 * * *",
             "timezone": "Europe/Berlin",
+            "interval": "10m",
         },
     ),
     "RetryPolicySpec": (
