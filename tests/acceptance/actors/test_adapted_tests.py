@@ -161,6 +161,33 @@ def test_message_of_a_greater_broker_priority_runs_first(broker: TaskExecutorBro
     assert trial.statuses() == {"SUCCESS": 10}
 
 
+def test_actor_with_the_smallest_priority_runs_first(
+    broker: TaskExecutorBroker, trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dramatiq.worker, "QUEUE_PREFETCH", 20)
+    order: list[str] = []
+
+    with at_work(broker, threads=1) as worker:
+        worker.pause()
+
+        @dramatiq.actor(priority=0)
+        def be_first() -> None:
+            order.append("first")
+
+        @dramatiq.actor(priority=10)
+        def be_last() -> None:
+            order.append("last")
+
+        for _ in range(10):
+            be_last.send()
+            be_first.send()
+        eventually(lambda: worker.work_queue.qsize() == 20)
+        worker.resume()
+        broker.join(be_last.queue_name, timeout=30_000)
+    assert order == ["first"] * 10 + ["last"] * 10
+    assert trial.statuses() == {"SUCCESS": 20}
+
+
 class _RefusingEncoder(JSONEncoder):
     def decode(self, data: bytes) -> Any:
         if b"undecodable" in data:
