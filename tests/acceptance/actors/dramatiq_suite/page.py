@@ -18,7 +18,7 @@ HEAD = """# Compatibility with Dramatiq
 Dramatiq's own tests over `TaskExecutorBroker` ([how-to](../how-to/actors.md)), compared with its source by a test.
 *Unchanged*: passes as it is; its fixtures, `StubBroker` and `RedisBroker` stand for this broker. Tests of results,
 rate limiters, barriers and group callbacks also run with `ExecutionsBackend` and `ExecutionsLimiterBackend`. *Adapted*:
-another test of this project shows the same. *Not ours*: concerns no broker, or a part of another broker.
+another test of this project shows the same. *Not ours*: no part of this broker.
 
 """
 OTHER_WAYS = {
@@ -26,7 +26,7 @@ OTHER_WAYS = {
     "`POST /executions/{id}/retry` after a failure",
     "`group.run()` as one request": "`with broker.transaction(): group.run()`: all or nothing, in one commit; by the "
     "API, each message by itself",
-    "the broker starts its worker": "`task-executor-worker.service`, or `dramatiq actors` in a terminal",
+    "the broker starts its worker": "`task-executor-worker.service`, or `dramatiq actors`",
     "`dramatiq-abort` without Redis": '`broker.cancel(message, if_running="abort")`, which is stored',
     "workflows in the kit": "the client's [builder](../how-to/workflows.md): a node names the endpoint of an actor",
 }
