@@ -100,10 +100,13 @@ def next_letters(
         chosen = [each for each in _chosen(database, wanted) if after < each.position]
         return [FilteredRow(each.position, each) for each in chosen[:limit]]
     query = _next(wanted, after, *_D).limit(limit)
-    letters = [
-        (DeadLetter.from_row(row), row.is_wanted and wanted.has(row)) for row in chunked_scan.in_order(database, query)
+    return [
+        FilteredRow(
+            Position(row.failed_at, row.letter_id),
+            DeadLetter.from_row(row) if row.is_wanted and wanted.has(row) else None,
+        )
+        for row in chunked_scan.in_order(database, query)
     ]
-    return [FilteredRow(letter.position, letter if matches else None) for letter, matches in letters]
 
 
 def count_letters(database: Database, wanted: LetterFilter, after: Position, limit: int) -> RowCount | None:

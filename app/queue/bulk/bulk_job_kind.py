@@ -1,7 +1,7 @@
 """Kind of bulk job: the form of redrives and bulk operations, and the preview of a filter."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.kernel.db import Database
@@ -183,7 +183,7 @@ def preview(
     Example:
         found = preview(database, RedriveJob(creator), LetterFilter(endpoint="mail"))
     """
-    found, after, read = list[T](), BEGINNING, 0
+    found, after, read, counted = list[T](), BEGINNING, 0, None
     while read < most:
         rows = kind.next(database, wanted, after, at_once)
         found += [row.item for row in rows if row.item is not None]
@@ -191,10 +191,10 @@ def preview(
         if len(rows) < at_once:
             return BulkPreview(len(found), found[:SAMPLE], is_complete=True)
         after, left = rows[-1].position, max(0, most - read)
-        if len(found) < SAMPLE:
-            continue
-        rest = kind.count(database, wanted, after, left + 1)  # the last row shows whether any is left
-        if rest is not None:
-            count = len(found) + min(rest.matching, left)
-            return BulkPreview(count, found[:SAMPLE], is_complete=rest.read <= left)
+        if counted is None:
+            rest = kind.count(database, wanted, after, left + 1)  # the last row shows whether any is left
+            if rest is not None:
+                counted = BulkPreview(len(found) + min(rest.matching, left), found, is_complete=rest.read <= left)
+        if counted is not None and len(found) >= min(counted.count, SAMPLE):
+            return replace(counted, sample=found[:SAMPLE])
     return BulkPreview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))

@@ -29,6 +29,7 @@ from tests.contract.features.dead_letters.redriving import (
     runner,
 )
 from tests.contract.races.interleaving import interleavings, pair
+from tests.integration.statements import Statements
 
 
 def test_redrive_runs_the_letters_of_its_filter_in_order_at_its_rate(database: Database) -> None:
@@ -73,6 +74,15 @@ def test_preview_counts_the_letters_behind_its_sample_as_a_read_of_all_letters_d
         assert preview(database, redrive_job(database), wanted, at_once=11) == seen
         bounded = preview(database, redrive_job(database), wanted, at_once=11, most=14)
         assert (bounded.count, bounded.is_complete) == (14, False)
+
+
+def test_preview_of_a_filter_without_a_match_counts_what_it_did_not_read(database: Database) -> None:
+    add_letters(database, 30)
+    statements = Statements()
+    event.listen(database.engine, "before_cursor_execute", statements)
+    seen = preview(database, redrive_job(database), LetterFilter(labels={"team": "a"}), at_once=5)
+    assert (seen.count, seen.is_complete, seen.sample) == (0, True, [])
+    assert len([text for text in statements.texts if "FROM dead_letters" in text]) == 2
 
 
 def test_redrive_and_list_select_the_same_letters(database: Database) -> None:
