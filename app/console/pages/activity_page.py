@@ -1,8 +1,10 @@
 """Activity: the latest events, and for administrators the audit log."""
 
+import math
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import given_values, query
@@ -54,15 +56,19 @@ def events() -> Values:
 def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Event], timedelta, bool]:
     """Return the latest events, the time that they cover, and whether earlier events were few enough to be read.
 
-    The time is the shortest window with enough events. Each window reads only the time before the last window.
+    Windows grow until one has enough events; each reads only the time before the last one. Windows that would have
+    few events, at the rate of the last one, are left out.
     """
     database, found, covered, pages = services().database, list[Event](), timedelta(0), MAX_PAGES
-    until = horizon(database)
-    for window in WINDOWS:
+    until, rate = horizon(database), math.inf
+    for window, wider in pairwise((*WINDOWS, timedelta.max)):
+        if rate * (wider - covered).total_seconds() <= PAGE:
+            continue
         read = _all_between(database, until - window, until - covered, wanted.groups, pages)
         if read is None:
             return found[::-1][:MAX_SHOWN], covered, False
         found = [each for each in read if wanted.wants(each) and each.kind not in without] + found
+        rate = (len(read) + 1) / (window - covered).total_seconds()
         covered, pages = window, pages - len(read) // PAGE
         if len(found) >= MAX_SHOWN:
             break
