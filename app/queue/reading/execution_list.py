@@ -35,7 +35,7 @@ from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
 SECONDS = 0.02  # a page of a queue or a worker that takes longer is returned short
-CHUNK = 250  # executions per read of such a page
+CHUNK, MAX_CHUNK = 250, 1_000  # executions of the first read of such a page; each further one reads twice as many
 
 _E, _J = tables.executions.c, tables.jobs.c
 
@@ -78,6 +78,7 @@ def _scanned_page(
         after = _position(seen[-1]) if len(seen) == chunk else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
+        chunk = max(chunk, min(2 * chunk, MAX_CHUNK))
     shown = found[: request.limit]
     by_id = {each.execution_id: each for each in find_executions(database, [row.key for row in shown])}
     # Executions pruned since the read above are not in `by_id`.
