@@ -18,7 +18,7 @@ from app.features.dead_letters.since_failure import SinceFailure, since_failures
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
 from app.kernel.formats import compact_json
-from app.queue.ending.letters import DeadLetter
+from app.queue.ending.letters import DeadLetter, LetterFault
 from app.web.http.error_envelope import client_error
 from app.web.services import services
 
@@ -72,7 +72,7 @@ def _latest_resolved() -> DeadLetter | None:
     return next(iter(page_of_letters(services().database, wanted, PageRequest(1), LIST).items), None)
 
 
-def _since(letters: Sequence[DeadLetter]) -> Mapping[str, SinceFailure]:
+def _since(letters: Sequence[LetterFault]) -> Mapping[str, SinceFailure]:
     """Judge letters; none if that fails: their groups can be redriven nevertheless."""
     try:
         return since_failures(services().database, letters, seconds=PATIENCE_SECONDS)

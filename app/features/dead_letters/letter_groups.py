@@ -6,21 +6,27 @@ status of the answer and form of the message.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 
-from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
+from sqlalchemy import Row
+
+from app.features.dead_letters.letter_list import LetterFilter, rows_of_letters
 from app.features.dead_letters.message_form import form_of, group_id, status_of
 from app.kernel.db import Database
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
-from app.queue.ending.letters import DeadLetter
+from app.queue.ending.letters import LetterFault
+from schema import tables
 
 MAX_LOOKED_AT = 10_000
 MAX_GROUPS = 200
 EXAMPLES = 3
 SECONDS = 0.25
 STRIDE = 5_000  # letters of a read
+
+_COLUMNS = [tables.dead_letters.c[each.name] for each in fields(LetterFault)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +44,7 @@ class LetterGroup:
     last_failed_at: datetime
     endpoint_versions: Sequence[int]
     letters: Sequence[str]
-    last: DeadLetter
+    last: LetterFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +67,12 @@ def groups_of(
     database: Database, wanted: LetterFilter, *, most: int = MAX_LOOKED_AT, seconds: float = SECONDS
 ) -> LetterGroups:
     """Group the letters of a filter among the `most` newest."""
-    until, after, read, seen = time.monotonic() + seconds, None, 0, list[DeadLetter]()
+    until, after, read, seen = time.monotonic() + seconds, None, 0, list[Row[Any]]()
     while True:
         size = min(STRIDE, most - read)
         # The letter behind the last one shows whether any is left.
-        page = page_of_letters(database, wanted, PageRequest(size, after), ChunkedRead(size=size + 1, chunks=1))
+        chunk = ChunkedRead(size=size + 1, chunks=1)
+        page = rows_of_letters(database, wanted, PageRequest(size, after), chunk, _COLUMNS)
         seen += page.items
         after, read = page.next, read + size
         if after is None or read >= most or time.monotonic() >= until:
@@ -74,9 +81,9 @@ def groups_of(
     return LetterGroups(items=groups[:MAX_GROUPS], looked_at=len(seen), read=read, is_complete=after is None)
 
 
-def _grouped(letters: Sequence[DeadLetter]) -> list[LetterGroup]:
+def _grouped(letters: Sequence[Row[Any]]) -> list[LetterGroup]:
     """Return the groups of letters, which are newest first; the largest group first."""
-    found = dict[tuple[str, str, int | None, str], list[DeadLetter]]()
+    found = dict[tuple[str, str, int | None, str], list[Row[Any]]]()
     for each in letters:
         key = (each.endpoint, each.error_type, status_of(each.message), form_of(each.message))
         found.setdefault(key, []).append(each)
@@ -84,7 +91,7 @@ def _grouped(letters: Sequence[DeadLetter]) -> list[LetterGroup]:
     return sorted(groups, key=lambda group: (-group.count, group.endpoint, group.group))
 
 
-def _group(status: int | None, form: str, letters: Sequence[DeadLetter]) -> LetterGroup:
+def _group(status: int | None, form: str, letters: Sequence[Row[Any]]) -> LetterGroup:
     newest, oldest = letters[0], letters[-1]
     return LetterGroup(
         group=group_id(newest.endpoint, newest.error_type, newest.message),
@@ -98,5 +105,5 @@ def _group(status: int | None, form: str, letters: Sequence[DeadLetter]) -> Lett
         last_failed_at=newest.failed_at,
         endpoint_versions=sorted({each.endpoint_version for each in letters}),
         letters=[each.letter_id for each in letters[:EXAMPLES]],
-        last=newest,
+        last=LetterFault.from_row(newest),
     )

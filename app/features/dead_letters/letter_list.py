@@ -1,10 +1,9 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, true
@@ -76,20 +75,32 @@ def page_of_letters(
     database: Database, wanted: LetterFilter, request: PageRequest, read: ChunkedRead = QUICK
 ) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
+    page = rows_of_letters(database, wanted, request, read, [*_D])
+    return Page(_readable(page.items), page.next)
+
+
+def rows_of_letters(
+    database: Database,
+    wanted: LetterFilter,
+    request: PageRequest,
+    read: ChunkedRead,
+    columns: Sequence[ColumnElement[Any]],
+) -> Page[Row[Any]]:
+    """Read columns of a page of letters; a filter by group needs endpoint, error type and message."""
     if wanted.letter_ids is not None:
-        older = [each for each in _chosen(database, wanted) if request.after is None or each.position < request.after]
+        older = [each for each in _chosen(database, wanted) if request.after is None or _place(each) < request.after]
         shown = older[::-1][: request.limit]
-        return Page(shown, shown[-1].position if len(shown) < len(older) else None)
+        return Page(shown, _place(shown[-1]) if len(shown) < len(older) else None)
     rows, after = read.page(
         database,
         wanted.index(),
         wanted.part(request.after),
-        columns=[*_D],
+        columns=columns,
         conditions=wanted.conditions(),
         limit=request.limit,
         matches=None if wanted.group is None else wanted.has,
     )
-    return Page(readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format), after)
+    return Page(rows, after)
 
 
 def next_letters(
@@ -97,7 +108,7 @@ def next_letters(
 ) -> list[FilteredRow[DeadLetter]]:
     """Read the next letters of the filter's index, oldest first, with None for letters that do not match."""
     if wanted.letter_ids is not None:
-        chosen = [each for each in _chosen(database, wanted) if after < each.position]
+        chosen = _readable([each for each in _chosen(database, wanted) if after < _place(each)])
         return [FilteredRow(each.position, each) for each in chosen[:limit]]
     query = _next(wanted, after, *_D).limit(limit)
     return [
@@ -115,15 +126,21 @@ def count_letters(database: Database, wanted: LetterFilter, after: Position, lim
     return None if not is_counted else chunked_scan.count_rows(database, _next(wanted, after).limit(limit))
 
 
-def _chosen(database: Database, wanted: LetterFilter) -> list[DeadLetter]:
+def _chosen(database: Database, wanted: LetterFilter) -> list[Row[Any]]:
     """Read the letters chosen by their ids that match the rest of the filter, oldest first: few, so by key."""
     given = [_D.letter_id.in_(wanted.letter_ids or ()), *wanted.index().where, *wanted.conditions()]
     given += [column == value for column, value in wanted.index().leading.items()]
-    rows = [row for row in database.fetch(select(*_D).where(*given)) if wanted.has(row)]
-    letters = readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format)
     part = wanted.part(None)
-    found = [each for each in letters if part.end <= each.position < part.start]
-    return sorted(found, key=attrgetter("position"))
+    rows = [row for row in database.fetch(select(*_D).where(*given)) if wanted.has(row)]
+    return sorted((row for row in rows if part.end <= _place(row) < part.start), key=_place)
+
+
+def _place(row: Row[Any]) -> Position:
+    return Position(row.failed_at, row.letter_id)
+
+
+def _readable(rows: Sequence[Row[Any]]) -> list[DeadLetter]:
+    return readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format)
 
 
 def _next(wanted: LetterFilter, after: Position, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -136,8 +153,7 @@ def _next(wanted: LetterFilter, after: Position, *columns: ColumnElement[Any]) -
 def letters_of(database: Database, execution_id: str) -> list[DeadLetter]:
     """Read the latest letters of an execution, the latest first."""
     query = select(*_D).where(_D.execution_id == execution_id).order_by(_D.failed_at.desc(), _D.letter_id.desc())
-    rows = database.fetch(query.limit(MAX_OF_EXECUTION))
-    return readable(DeadLetter.from_row, rows, "dead letter {.letter_id}".format)
+    return _readable(database.fetch(query.limit(MAX_OF_EXECUTION)))
 
 
 def get_letter(database: Database, letter_id: str) -> DeadLetter:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 # The status of an answer, in the words of the transport: 422 and 503 are different faults.
 _STATUS = re.compile(r"\banswered (\d{3})\b")
-_WORD = re.compile(r"[0-9A-Za-z_-]+")
+# A whole word with a digit: no other has an id.
+_WORD = re.compile(r"(?<![0-9A-Za-z_-])(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]+")
 _HEX = re.compile(r"(?:[a-z]{2,5}_)?[0-9a-fA-F]{4,}")
 _MIN_ID = 8
 _NUMBER = re.compile(r"\d+(?:[.:,_-]\d+)*")

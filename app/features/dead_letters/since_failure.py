@@ -19,7 +19,7 @@ from app.kernel.db.reads import Reads, RememberedReads
 from app.kernel.formats import escaped, is_same_json, numbered
 from app.kernel.function_types import Clock
 from app.kernel.sql import read_together, statement
-from app.queue.ending.letters import DeadLetter
+from app.queue.ending.letters import LetterFault
 
 MAX_COUNTED = 100  # later executions of the endpoint, for each of two states
 MAX_CHANGES = 50
@@ -133,7 +133,7 @@ def since_failure(database: Database, letter_id: str) -> SinceFailure:
 
 
 def since_failures(
-    database: Database, letters: Sequence[DeadLetter], *, seconds: float, clock: Clock = time.monotonic
+    database: Database, letters: Sequence[LetterFault], *, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, SinceFailure]:
     """Read the same of several letters, by letter, with one statement of each kind, until `seconds` are over."""
     until = clock() + seconds
@@ -143,7 +143,7 @@ def since_failures(
     return run_gathered(known, tasks, order=order, may_go_on=lambda: clock() < until, apart=apart)
 
 
-def _since(reads: Reads, letter: DeadLetter) -> SinceFailure:
+def _since(reads: Reads, letter: LetterFault) -> SinceFailure:
     found = reads.fetch(VERSIONS, {"endpoint": letter.endpoint, "version": letter.endpoint_version})
     versions = sorted(found, key=lambda row: row.version)
     params = {"endpoint": letter.endpoint, "at": letter.failed_at, "most": MAX_COUNTED}
@@ -165,7 +165,7 @@ def _since(reads: Reads, letter: DeadLetter) -> SinceFailure:
     )
 
 
-def _changes(reads: Reads, letter: DeadLetter, versions: Any) -> Iterator[Difference]:
+def _changes(reads: Reads, letter: LetterFault, versions: Any) -> Iterator[Difference]:
     if not versions:
         return
     then, now = versions[0], versions[-1]

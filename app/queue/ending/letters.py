@@ -98,19 +98,25 @@ def kept_by_a_letter(executions: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter(RowValue):
-    """A failed execution; `redriven_as` is the execution that retries it, if it was retried or redriven."""
+class LetterFault(RowValue):
+    """Fault of a letter: endpoint, error and instant of a failure, by which letters are grouped."""
 
     letter_id: str
-    execution_id: str
-    job_id: str
     endpoint: str
     endpoint_version: int
-    labels: dict[str, str] | None
     error_type: str
     message: str | None
-    attempt_count: int
     failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter(LetterFault):
+    """A failed execution; `redriven_as` is the execution that retries it, if it was retried or redriven."""
+
+    execution_id: str
+    job_id: str
+    labels: dict[str, str] | None
+    attempt_count: int
     resolution: Resolution | None
     resolved_at: datetime | None
     resolved_by: str | None
