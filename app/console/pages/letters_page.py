@@ -8,22 +8,22 @@ from typing import Any
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.list_export import exports
-from app.console.http.list_pages import UNTIL, address_behind, position_after
-from app.console.http.page_rendering import now
+from app.console.http.list_pages import AFTER, UNTIL, address_behind, position_after
+from app.console.http.page_rendering import here, now
 from app.console.pages.address_filter import SINCE, beginning, pinned_address, read_filter
 from app.features.dead_letters.api import DeadLetterQuery
-from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroup, groups_of
+from app.features.dead_letters.letter_groups import LetterGroup, groups_of
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, page_of_letters
 from app.features.dead_letters.since_failure import SinceFailure, since_failures
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
-from app.kernel.formats import compact_json
+from app.kernel.formats import compact_json, rfc3339
 from app.queue.ending.letters import DeadLetter, LetterFault
 from app.web.http.error_envelope import client_error
 from app.web.services import services
 
 ROWS, GROUPS = 50, 30
-NEWEST = 2_000  # letters that are grouped at first
+SECONDS = 0.06  # for the letters that are grouped
 LIST = ChunkedRead(chunks=3)
 PATIENCE_SECONDS = 0.5  # the groups that are left after this time have no prospects
 FAILED = ("failed_after", "failed_before")
@@ -45,13 +45,12 @@ def show() -> Values:
 def groups() -> Values:
     """Group the newest letters of the filter by their faults, and judge a redrive of each group by its last failure.
 
-    `newest` of the address asks for more letters.
+    A link leads to the groups of the letters before them.
     """
     given, wanted, faults = letter_filter(now())
     if faults or _state() is not LetterState.OPEN:
         return {"groups": None, "is_open": _state() is LetterState.OPEN}
-    newest = query().whole("newest", NEWEST, least=1, most=MAX_LOOKED_AT)
-    found = groups_of(services().database, wanted, most=newest)
+    found = groups_of(services().database, wanted, seconds=SECONDS)
     shown = found.items[:GROUPS]
     since = _since([each.last for each in shown])
     return {
@@ -61,9 +60,16 @@ def groups() -> Values:
         "is_open": True,
         "given": given,
         "left": len(found.items) - len(shown),
-        "most": MAX_LOOKED_AT,
-        "may_widen": not found.is_complete and newest < MAX_LOOKED_AT,
+        "older": _older(wanted, found.older_before),
     }
+
+
+def _older(wanted: LetterFilter, before: datetime | None) -> str:
+    """Return the address of the letters that failed before an instant; empty for None."""
+    if before is None:
+        return ""
+    after = "" if wanted.failed_after is None else rfc3339(wanted.failed_after)
+    return here(failed_after=after, failed_before=rfc3339(before), **{SINCE: "", AFTER: "", UNTIL: ""})
 
 
 def _latest_resolved() -> DeadLetter | None:

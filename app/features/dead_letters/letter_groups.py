@@ -17,6 +17,7 @@ from app.features.dead_letters.message_form import form_of, group_id, status_of
 from app.kernel.db import Database
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
+from app.kernel.formats import MICROSECOND
 from app.queue.ending.letters import LetterFault
 from schema import tables
 
@@ -24,8 +25,9 @@ MAX_LOOKED_AT = 10_000
 MAX_GROUPS = 200
 EXAMPLES = 3
 SECONDS = 0.25
-STRIDE = 5_000  # letters of a read
+STRIDE = 1_000  # letters of a read
 
+Fault = tuple[str, str, int | None, str]  # endpoint, error, status and form of the message
 _COLUMNS = [tables.dead_letters.c[each.name] for each in fields(LetterFault)]
 
 
@@ -54,41 +56,50 @@ class LetterGroups:
     Attributes:
         looked_at: Number of grouped letters.
         read: Number of the newest letters that were read, matching or not; there may be fewer.
-        is_complete: Whether all letters of the filter were read.
+        older_before: Instant before which all other letters of the filter failed; None if all were read.
     """
 
     items: Sequence[LetterGroup]
     looked_at: int
     read: int
-    is_complete: bool
+    older_before: datetime | None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.older_before is None
 
 
 def groups_of(
     database: Database, wanted: LetterFilter, *, most: int = MAX_LOOKED_AT, seconds: float = SECONDS
 ) -> LetterGroups:
     """Group the letters of a filter among the `most` newest."""
-    until, after, read, seen = time.monotonic() + seconds, None, 0, list[Row[Any]]()
+    until, after, read, seen = time.monotonic() + seconds, None, 0, dict[Fault, list[Row[Any]]]()
     while True:
         size = min(STRIDE, most - read)
         # The letter behind the last one shows whether any is left.
         chunk = ChunkedRead(size=size + 1, chunks=1)
         page = rows_of_letters(database, wanted, PageRequest(size, after), chunk, _COLUMNS)
-        seen += page.items
+        for each in page.items:
+            key = (each.endpoint, each.error_type, status_of(each.message), form_of(each.message))
+            seen.setdefault(key, []).append(each)
         after, read = page.next, read + size
         if after is None or read >= most or time.monotonic() >= until:
             break
-    groups = _grouped(seen)
-    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=len(seen), read=read, is_complete=after is None)
+    groups = sorted((_group(*key[2:], of) for key, of in seen.items()), key=_order)
+    looked_at = sum(each.count for each in groups)
+    older = None if after is None else _older_before(wanted, after.at)
+    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=looked_at, read=read, older_before=older)
 
 
-def _grouped(letters: Sequence[Row[Any]]) -> list[LetterGroup]:
-    """Return the groups of letters, which are newest first; the largest group first."""
-    found = dict[tuple[str, str, int | None, str], list[Row[Any]]]()
-    for each in letters:
-        key = (each.endpoint, each.error_type, status_of(each.message), form_of(each.message))
-        found.setdefault(key, []).append(each)
-    groups = [_group(status, form, each) for (_, _, status, form), each in found.items()]
-    return sorted(groups, key=lambda group: (-group.count, group.endpoint, group.group))
+def _older_before(wanted: LetterFilter, last: datetime) -> datetime:
+    """Return the end of the letters left: other letters of the last instant may be, unless all that were read are."""
+    older = last + MICROSECOND
+    return last if older == wanted.failed_before else older
+
+
+def _order(group: LetterGroup) -> tuple[int, str, str]:
+    """Return what places the largest group first."""
+    return -group.count, group.endpoint, group.group
 
 
 def _group(status: int | None, form: str, letters: Sequence[Row[Any]]) -> LetterGroup:

@@ -1,10 +1,13 @@
 """The pages of bulk operations, and the forms that begin one."""
 
+import re
+
 import pytest
 from flask import Flask
 
 from app.console.pages import letters_page, walks_page
 from app.features.bulk_jobs.store import BULK_OPERATIONS
+from app.features.dead_letters import letter_groups
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
@@ -94,20 +97,26 @@ def test_group_is_archived_with_a_reason(operator: Visitor, database: Database, 
     assert (begun.action, begun.parameters["note"], begun.wanted["endpoint"]) == ("archive", "known", "send-mail")
 
 
-def test_groups_count_among_the_newest_letters_and_are_archived_after_a_wider_look(
+def test_letters_that_were_not_grouped_in_time_have_groups_behind_a_link(
     operator: Visitor, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letters_page, "NEWEST", 4)
-    action, page = "/console/do/post/bulk-operations", shown(operator, LETTERS)
+    all_groups = set(re.findall(r'id="group-(\w+)"', shown(operator, LETTERS)))
+    monkeypatch.setattr(letter_groups, "STRIDE", 4)
+    monkeypatch.setattr(letters_page, "SECONDS", 0)
+    action, page = "/console/do/post/bulk-operations", shown(operator, f"{LETTERS}?since=2d")
     assert "Counted among the newest 4 open letters; older letters were not looked at." in page
     assert "+…" in page
     assert not operator.has_form(LETTERS, action), "the number that is typed would be too small"
     archive = page.partition('">Archive…')[0].rpartition('href="')[2].replace("&amp;", "&")
     assert operator.has_form(archive, action)
-    assert "Counted among" not in shown(operator, archive)
-    nobody = f"{LETTERS}?labels=team%3Dnobody"
-    assert "None of the newest 4 open letters matches" in shown(operator, nobody)
-    assert "No open letter" in shown(operator, f"{nobody}&newest=10000")
+    assert "None of the newest 4 open letters matches" in shown(operator, f"{LETTERS}?labels=team%3Dnobody")
+    seen = set(re.findall(r'id="group-(\w+)"', page))
+    while '">Group the older ones' in page:
+        older = page.partition('">Group the older ones')[0].rpartition('href="')[2].replace("&amp;", "&")
+        page = shown(operator, older)
+        seen |= set(re.findall(r'id="group-(\w+)"', page))
+    assert seen == all_groups
+    assert len(seen) > 1
 
 
 def test_reader_gets_no_form(app: Flask, operator: Visitor, story: Story) -> None:
