@@ -32,9 +32,10 @@ _QUERIES = {
     "deliveries": ("from=2020-01-01T00:00:00Z", "from=2020-01-01T00:00:00Z&endpoint={endpoint}"),
     "letters": (
         *("state=resolved", "endpoint={endpoint}", "error_type=nobody", "labels=team=nobody"),
-        *("group=0000000000000000", "since=30d", "newest=10000"),
+        *("group=0000000000000000", "since=30d"),
     ),
-    "redrive": ("endpoint={endpoint}", "labels=team=nobody"),
+    "redrive": ("endpoint={endpoint}", "labels=team=nobody", "group=0000000000000000"),
+    "archive": ("group=0000000000000000",),
     "endpoints": ("sort=failed",),
     "catalogue": ("kind=secrets", "kind=payload-specs"),
     "routes": ("endpoint={endpoint}",),

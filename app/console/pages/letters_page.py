@@ -23,7 +23,7 @@ from app.web.http.error_envelope import client_error
 from app.web.services import services
 
 ROWS, GROUPS = 50, 30
-SECONDS = 0.06  # for the letters that are grouped
+NEWEST = 2_000  # letters that are grouped
 LIST = ChunkedRead(chunks=3)
 PATIENCE_SECONDS = 0.5  # the groups that are left after this time have no prospects
 FAILED = ("failed_after", "failed_before")
@@ -50,7 +50,7 @@ def groups() -> Values:
     given, wanted, faults = letter_filter(now())
     if faults or _state() is not LetterState.OPEN:
         return {"groups": None, "is_open": _state() is LetterState.OPEN}
-    found = groups_of(services().database, wanted, seconds=SECONDS)
+    found = groups_of(services().database, wanted, most=NEWEST)
     shown = found.items[:GROUPS]
     since = _since([each.last for each in shown])
     return {

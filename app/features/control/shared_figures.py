@@ -2,9 +2,10 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from flask import current_app
 
@@ -12,10 +13,14 @@ from app.features.control.endpoint_states import EndpointStates, endpoint_states
 from app.features.control.fresh_reading import FreshReading
 from app.features.control.statistics import ServiceStatistics
 from app.features.rollups import rollup_slots
+from app.features.rollups.delivery_history import DeliveryHistory, read_last
 from app.web.services import services
 
+T = TypeVar("T")
+P = ParamSpec("P")
+
 EXTENSION = "task_executor_figures"
-MAX_WINDOWS = 20  # the last reading is kept of each
+MAX_READINGS = 40  # the latest are kept
 
 
 class ServiceFigures(NamedTuple):
@@ -26,23 +31,31 @@ class ServiceFigures(NamedTuple):
 
 
 class SharedFigures:
-    """The last readings of a process."""
+    """The last readings of a process, by the function that read them and its arguments."""
 
     def __init__(self) -> None:
-        self._service = FreshReading(_figures)
-        self._windows: OrderedDict[timedelta, FreshReading[EndpointStates]] = OrderedDict()
+        self._readings: OrderedDict[Hashable, FreshReading[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
     def service(self) -> ServiceFigures:
-        return self._service.get()
+        return self.of(_figures)
 
     def endpoints(self, window: timedelta) -> EndpointStates:
+        return self.of(_endpoints, window)
+
+    def history(self, length: timedelta, step_s: int) -> DeliveryHistory:
+        return self.of(_history, length, step_s)
+
+    def of(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function reads, which depends on its arguments only; they are hashable."""
+        key = (read, args, *sorted(kwargs.items()))
         with self._lock:
-            reading = self._windows.setdefault(window, FreshReading(partial(_endpoints, window)))
-            self._windows.move_to_end(window)
-            if len(self._windows) > MAX_WINDOWS:
-                self._windows.popitem(last=False)
-        return reading.get()
+            reading = self._readings.setdefault(key, FreshReading(partial(read, *args, **kwargs)))
+            self._readings.move_to_end(key)
+            if len(self._readings) > MAX_READINGS:
+                self._readings.popitem(last=False)
+        found: T = reading.get()
+        return found
 
 
 def shared_figures() -> SharedFigures:
@@ -59,3 +72,7 @@ def _figures() -> ServiceFigures:
 
 def _endpoints(window: timedelta) -> EndpointStates:
     return endpoint_states(services().database, window)
+
+
+def _history(length: timedelta, step_s: int) -> DeliveryHistory:
+    return read_last(services().database, length, step_s)

@@ -25,7 +25,7 @@ MAX_LOOKED_AT = 10_000
 MAX_GROUPS = 200
 EXAMPLES = 3
 SECONDS = 0.25
-STRIDE = 1_000  # letters of a read
+STRIDE = 5_000  # letters of a read
 
 Fault = tuple[str, str, int | None, str]  # endpoint, error, status and form of the message
 _COLUMNS = [tables.dead_letters.c[each.name] for each in fields(LetterFault)]

@@ -7,7 +7,6 @@ from flask import Flask
 
 from app.console.pages import letters_page, walks_page
 from app.features.bulk_jobs.store import BULK_OPERATIONS
-from app.features.dead_letters import letter_groups
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
@@ -101,8 +100,7 @@ def test_letters_that_were_not_grouped_in_time_have_groups_behind_a_link(
     operator: Visitor, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_groups = set(re.findall(r'id="group-(\w+)"', shown(operator, LETTERS)))
-    monkeypatch.setattr(letter_groups, "STRIDE", 4)
-    monkeypatch.setattr(letters_page, "SECONDS", 0)
+    monkeypatch.setattr(letters_page, "NEWEST", 4)
     action, page = "/console/do/post/bulk-operations", shown(operator, f"{LETTERS}?since=2d")
     assert "Counted among the newest 4 open letters; older letters were not looked at." in page
     assert "+…" in page
