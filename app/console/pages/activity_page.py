@@ -16,7 +16,6 @@ from app.features.events.event import GROUPS, Event, EventFilter, EventKind, Eve
 from app.features.events.store import PAGE
 from app.kernel import audit
 from app.kernel.audit import AuditAction, AuditFilter, ResourceType
-from app.kernel.db import Database
 from app.queue.reading.horizon import horizon
 from app.web.services import services
 
@@ -59,33 +58,36 @@ def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Ev
     Windows grow until one has enough events; each reads only the time before the last one. Windows that would have
     few events, at the rate of the last one, are left out.
     """
-    database, found, covered, pages = services().database, list[Event](), timedelta(0), MAX_PAGES
-    until, rate = horizon(database), math.inf
+    found, covered, pages = list[Event](), timedelta(0), MAX_PAGES
+    until, rate = horizon(services().database), math.inf
     for window, wider in pairwise((*WINDOWS, timedelta.max)):
         if rate * (wider - covered).total_seconds() <= PAGE:
             continue
-        read = _all_between(database, until - window, until - covered, wanted.groups, pages)
+        read = _all_between(until - window, until - covered, wanted.groups, without, pages)
         if read is None:
             return found[::-1][:MAX_SHOWN], covered, False
-        found = [each for each in read if wanted.wants(each) and each.kind not in without] + found
-        rate = (len(read) + 1) / (window - covered).total_seconds()
-        covered, pages = window, pages - len(read) // PAGE
+        events, count = read
+        found = [*filter(wanted.wants, events), *found]
+        rate = (count + 1) / (window - covered).total_seconds()
+        covered, pages = window, pages - count // PAGE
         if len(found) >= MAX_SHOWN:
             break
     return found[::-1][:MAX_SHOWN], covered, True
 
 
 def _all_between(
-    database: Database, since: datetime, until: datetime, groups: Collection[str], pages: int
-) -> list[Event] | None:
-    """Read all events of a time; None if they fill more pages: the pages that were read lack the newest events."""
-    found, after = list[Event](), EventPosition(since)
+    since: datetime, until: datetime, groups: Collection[str], without: Collection[EventKind], pages: int
+) -> tuple[list[Event], int] | None:
+    """Read the events of a time, and their number with those of the kinds in `without`.
+
+    None if they fill more pages: the pages that were read lack the newest events.
+    """
+    found, count, after = list[Event](), 0, EventPosition(since)
     for _ in range(pages):
-        read = events_store.read(database, after, until, groups)
-        found += read.events
+        read = events_store.read(services().database, after, until, groups, without=without)
+        found, count, after = found + read.events, count + read.count, read.up_to
         if read.is_end:
-            return found
-        after = read.up_to
+            return found, count
     return None
 
 

@@ -39,9 +39,10 @@ _HIDDEN = frozenset({"api_key"})  # API keys concern administrators only
 
 @dataclass(frozen=True, slots=True)
 class ReadEvents:
-    """Events in order, the position behind them, and whether the end was reached."""
+    """Events in order, the number of all that were read, the position behind them, and whether the end was reached."""
 
     events: list[Event]
+    count: int
     up_to: EventPosition
     is_end: bool
 
@@ -54,14 +55,19 @@ def read(
     *,
     limit: int = PAGE,
     labelled: bool = False,
+    without: Collection[EventKind] = (),
 ) -> ReadEvents:
-    """Read a page of events of some groups behind a position and before an instant; with labels if `labelled`."""
+    """Read a page of events of some groups behind a position and before an instant; with labels if `labelled`.
+
+    Events of the kinds in `without` fill the page, but are left out.
+    """
     params = params_of(after, until, groups, limit=limit, labelled=labelled)
     rows = database.fetch(PAGE_OF_EVENTS, params)
-    events = [_event(row) for row in rows if row.details.get("resource_type") not in _HIDDEN]
+    wanted = (row for row in rows if row.kind not in without)
+    events = [_event(row) for row in wanted if row.details.get("resource_type") not in _HIDDEN]
     if len(rows) == limit:
-        return ReadEvents(events, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
-    return ReadEvents(events, max(after, EventPosition(until), key=attrgetter("at")), is_end=True)
+        return ReadEvents(events, limit, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
+    return ReadEvents(events, len(rows), max(after, EventPosition(until), key=attrgetter("at")), is_end=True)
 
 
 def params_of(

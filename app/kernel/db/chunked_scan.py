@@ -26,7 +26,8 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Part, Position
 from app.kernel.sql import statement
 
-CHUNK_SIZE = 250  # entries, whose rows may lie far apart on a disk
+# Entries of the first chunk of a page, whose rows may lie far apart on a disk, and of the largest one.
+CHUNK_SIZE, MAX_CHUNK_SIZE = 250, 1_000
 
 # Until the transaction ends, PostgreSQL plans an ordered read only by an index in this order. With bad statistics it
 # would read all rows by another index and sort them.
@@ -154,9 +155,14 @@ def pass_through(
     return database.transact(body)
 
 
+def next_size(size: int) -> int:
+    """Return the size of the chunk behind one without enough matches: twice as many, so that statements stay few."""
+    return max(size, min(2 * size, MAX_CHUNK_SIZE))
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkedRead:
-    """Pages of an index: each chunk reads `size` entries; a page is returned short after `seconds`, or after `chunks`.
+    """Pages of an index: chunks from `size` entries on; a page is returned short after `seconds`, or after `chunks`.
 
     Without `chunks` only the time bounds the statements of a page.
     """
@@ -180,16 +186,16 @@ class ChunkedRead:
 
         With `matches`, a condition that no statement can check, a chunk is read without a limit of rows.
         """
-        found, until = list[Row[Any]](), time.monotonic() + self.seconds
+        found, until, size = list[Row[Any]](), time.monotonic() + self.seconds, self.size
         for number in itertools.count(1):
             left = limit + 1 - len(found) if matches is None else None
             rows, reached = pass_through(
-                database, index, part, columns=columns, conditions=conditions, limit=left, size=self.size
+                database, index, part, columns=columns, conditions=conditions, limit=left, size=size
             )
             found += rows if matches is None else filter(matches, rows)
             if reached is None or len(found) > limit or number == self.chunks or time.monotonic() >= until:
                 break
-            part = replace(part, start=reached)
+            part, size = replace(part, start=reached), next_size(size)
         shown = found[:limit]
         return shown, Position(shown[-1].at, shown[-1].key) if len(shown) < len(found) else reached
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, false, func, not_, select
 
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import ListIndex
+from app.kernel.db.chunked_scan import CHUNK_SIZE, ListIndex, next_size
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.queue.jobs import job_queries
 from app.queue.jobs.job_model import Job
@@ -92,7 +92,7 @@ class ListBounds:
     """Bounds of the reads for one page."""
 
     seconds: float = 0.02  # a page that takes longer is returned short
-    stride: int = chunked_scan.CHUNK_SIZE
+    stride: int = CHUNK_SIZE  # of the first read
     open: int = 500  # open executions of each status per read
     few: int = 500  # jobs with the labels, up to which all of them are read
 
@@ -184,7 +184,7 @@ def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest, bo
         found += stretch.found
         if stretch.reached is None or len(found) > request.limit or time.monotonic() >= until:
             break
-        part = replace(part, start=stretch.reached)
+        part, bounds = replace(part, start=stretch.reached), replace(bounds, stride=next_size(bounds.stride))
     shown = found[: job_queries.fitting([row.size for row in found[: request.limit]])]
     jobs = {job.job_id: job for job in job_queries.find_jobs(database, [row.key for row in shown], ())}
     after = _position(shown[-1]) if len(shown) < len(found) else stretch.reached

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import ListIndex, RowCount
+from app.kernel.db.chunked_scan import CHUNK_SIZE, ListIndex, RowCount, next_size
 from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
 from app.queue.executions.execution_model import Execution
 from app.queue.reading.chosen_executions import chosen_positions, page_of_chosen
@@ -35,7 +35,6 @@ from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
 SECONDS = 0.02  # a page of a queue or a worker that takes longer is returned short
-CHUNK, MAX_CHUNK = 250, 1_000  # executions of the first read of such a page; each further one reads twice as many
 
 _E, _J = tables.executions.c, tables.jobs.c
 
@@ -45,7 +44,12 @@ _WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in Executio
 
 
 def page_of_executions(
-    database: Database, wanted: ExecutionFilter, request: PageRequest, *, chunk: int = CHUNK, seconds: float = SECONDS
+    database: Database,
+    wanted: ExecutionFilter,
+    request: PageRequest,
+    *,
+    chunk: int = CHUNK_SIZE,
+    seconds: float = SECONDS,
 ) -> Page[Execution]:
     """Read a page of executions without their input, newest first.
 
@@ -78,7 +82,7 @@ def _scanned_page(
         after = _position(seen[-1]) if len(seen) == chunk else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
-        chunk = max(chunk, min(2 * chunk, MAX_CHUNK))
+        chunk = next_size(chunk)
     shown = found[: request.limit]
     by_id = {each.execution_id: each for each in find_executions(database, [row.key for row in shown])}
     # Executions pruned since the read above are not in `by_id`.

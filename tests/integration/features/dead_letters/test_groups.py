@@ -80,7 +80,7 @@ def test_filters_without_a_match_read_a_bounded_number_of_letters(
 ) -> None:
     """However much time there is."""
     register(api)
-    for number in range(9):
+    for number in range(20):
         rows.add_letter(database, **answered(422, number))
     found = groups_of(database, wanted, most=3, seconds=HUNG_SECONDS)
     assert (found.looked_at, found.read, found.is_complete) == (0, 3, False)
