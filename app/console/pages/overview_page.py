@@ -1,11 +1,12 @@
 """The overview: conditions that need a person, figures and charts over time, endpoints by trouble, first steps."""
 
+from typing import Any
+
 from flask import request
 
 from app.catalog.endpoints import versions
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.page_rendering import to
-from app.console.http.request_values import once_a_request
 from app.console.pages.breaker_reach import reach_of_breakers
 from app.console.pages.chart_changes import changes_in
 from app.console.pages.deliveries_page import address_of_deliveries
@@ -20,7 +21,7 @@ from app.features.breakers import store as breakers
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.control.trouble import EndpointOrder, ordered
-from app.features.rollups.delivery_history import DeliveryHistory, chosen_step, read_last
+from app.features.rollups.delivery_history import DeliveryHistory, chosen_step
 from app.features.rollups.text_chart import STEPS_OF_CHARTS
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
@@ -44,9 +45,13 @@ def show() -> Values:
 def attention() -> Values:
     """Read the conditions that need a person."""
     statistics, states = shared_figures().service().statistics, shared_figures().endpoints(PERIODS[_window()]).states
+    return {"conditions": conditions(statistics, states, shared_figures().of(_opened))}
+
+
+def _opened() -> list[dict[str, Any]]:
     opened = breakers.page(services().database, BreakerState.OPEN, PageRequest(MAX_BREAKERS)).items
     reach = reach_of_breakers(opened)
-    return {"conditions": conditions(statistics, states, [each | {"reach": reach[each["target"]]} for each in opened])}
+    return [each | {"reach": reach[each["target"]]} for each in opened]
 
 
 @page.region("figures", live="rollups")
@@ -59,7 +64,8 @@ def figures() -> Values:
 def charts() -> Values:
     """Draw deliveries and lateness of the window, with marks of changes."""
     history = _history()
-    found = charts_of(history, marks_of(changes_in(history.range).lines, history.range))
+    changes = shared_figures().of(changes_in, history.range)
+    found = charts_of(history, marks_of(changes.lines, history.range))
     return {
         "charts": [chart for chart in found if chart.name in CHARTS and not chart.is_empty],
         "list_of": address_of_deliveries,
@@ -99,7 +105,7 @@ def _first_steps() -> list[FirstStep]:
 def _history() -> DeliveryHistory:
     length = PERIODS[_window()]
     step = chosen_step(length, length, points=POINTS, ladder=STEPS_OF_CHARTS)
-    return once_a_request("history", read_last, services().database, length, step)
+    return shared_figures().history(length, step)
 
 
 def _window() -> str:

@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
+from app.console.pages import overview_page
 from app.features.control import shared_figures
 from app.features.control.fresh_reading import FreshReading
 from app.features.rollups.rollup_slots import advance
@@ -126,3 +127,22 @@ def test_overview_costs_few_statements_beside_the_shared_figures(
     reader.get("/console")
     assert len(statements.texts) <= 12, statements.texts
     app.extensions.pop(shared_figures.EXTENSION)
+
+
+def test_each_further_viewer_of_the_overview_costs_the_database_nothing(
+    app: Flask, database: Database, statements: Statements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows.add_endpoint(database)
+    rows.add_letters(database, 1)
+    app.extensions.pop(shared_figures.EXTENSION, None)
+    monkeypatch.setattr(shared_figures, "FreshReading", lambda read: FreshReading(read, 3600))
+    regions = [f"/console?region={name}" for name in overview_page.page.regions]
+    viewers = [Visitor(app, Scope.READ) for _ in range(5)]
+    for viewer in viewers:
+        viewer.get("/console")
+    statements.clear()
+    for viewer in viewers:
+        for region in regions:
+            viewer.get(region)
+    app.extensions.pop(shared_figures.EXTENSION)
+    assert statements.texts == []
