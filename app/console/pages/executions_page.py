@@ -31,7 +31,7 @@ MANY_NEWER = 100
 MAX_TRIED, TRIED_ROWS = 4, 1_000  # fields of a filter without a match, each left out once; rows of a scan for each
 PRESETS = ("fault", "punctuality", "traffic", "all")
 _FIRST = {"status", "endpoint", "error_type", "labels", "since"}  # filters that are always open
-PATIENCE_SECONDS = 0.05  # for the scan for rare executions
+PATIENCE_SECONDS = 0.04  # for the scan for rare executions
 # For the reasons of waits. On PostgreSQL most of them are known only after the last of about seven statements.
 SECONDS_OF_REASONS = 0.5
 

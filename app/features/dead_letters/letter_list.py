@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, true
@@ -21,6 +22,8 @@ from schema import tables
 MAX_OF_EXECUTION = 10
 
 _D = tables.dead_letters.c
+# Of a row of all columns and `is_wanted`, by their places: a name costs a microsecond, for each of 10,000 rows.
+_SEEN = itemgetter(*map([*_D.keys()].index, ("failed_at", "letter_id", "endpoint", "error_type", "message")), -1)
 
 
 class LetterState(StrEnum):
@@ -68,7 +71,11 @@ class LetterFilter:
 
     def has(self, row: Row[Any]) -> bool:
         """Return whether a letter is in the wanted group, which no column has."""
-        return self.group is None or group_id(row.endpoint, row.error_type, row.message) == self.group
+        return self.is_of_group(row.endpoint, row.error_type, row.message)
+
+    def is_of_group(self, endpoint: str, error_type: str, message: str | None) -> bool:
+        """Return whether a letter with these values is in the wanted group."""
+        return self.group is None or group_id(endpoint, error_type, message) == self.group
 
 
 def page_of_letters(
@@ -111,13 +118,12 @@ def next_letters(
         chosen = _readable([each for each in _chosen(database, wanted) if after < _place(each)])
         return [FilteredRow(each.position, each) for each in chosen[:limit]]
     query = _next(wanted, after, *_D).limit(limit)
-    return [
-        FilteredRow(
-            Position(row.failed_at, row.letter_id),
-            DeadLetter.from_row(row) if row.is_wanted and wanted.has(row) else None,
-        )
-        for row in chunked_scan.in_order(database, query)
-    ]
+    found = list[FilteredRow[DeadLetter]]()
+    for row in chunked_scan.in_order(database, query):
+        failed_at, letter_id, *fault, is_wanted = _SEEN(row)
+        item = DeadLetter.from_row(row) if is_wanted and wanted.is_of_group(*fault) else None
+        found.append(FilteredRow(Position(failed_at, letter_id), item))
+    return found
 
 
 def count_letters(database: Database, wanted: LetterFilter, after: Position, limit: int) -> RowCount | None:

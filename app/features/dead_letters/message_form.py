@@ -30,15 +30,18 @@ def form_of(message: str | None) -> str:
 
 def _folded(found: re.Match[str]) -> str:
     """Fold the ids of a word, such as `exec_18c2a7e09f`, the digits of `order-3f2a9c1d`, or a UUID as a whole."""
-    parts = found[0].split("-")
+    word = found[0]
+    if "-" not in word:
+        return FOLDED_ID if _is_id(word) else word
+    parts = word.split("-")
     if not any(_is_id(part) for part in parts):
-        return found[0]
+        return word
     folded = [FOLDED_ID if _HEX.fullmatch(part) else part for part in parts]
     return "-".join(part for before, part in pairwise(["", *folded]) if not part == before == FOLDED_ID)
 
 
 def _is_id(part: str) -> bool:
-    return len(part) >= _MIN_ID and any(map(str.isdigit, part)) and _HEX.fullmatch(part) is not None
+    return len(part) >= _MIN_ID and _HEX.fullmatch(part) is not None and any(map(str.isdigit, part))
 
 
 def group_id(endpoint: str, error_type: str, message: str | None) -> str:
