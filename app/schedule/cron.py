@@ -42,8 +42,9 @@ class Schedule:
 
     expression: str
     timezone: str
-    _fields: CronExpression = field(repr=False)
-    _zone: ZoneInfo = field(repr=False)
+    # Of the expression and the zone, which alone decide whether two schedules are equal.
+    _fields: CronExpression = field(repr=False, compare=False)
+    _zone: ZoneInfo = field(repr=False, compare=False)
     _calendar: croniter = field(repr=False, compare=False)
 
     @classmethod

@@ -19,6 +19,7 @@ from app.schedule.timetable import Timetable
 from app.schedule.zones import time_zone
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+_MINUTE_US = MINUTE // MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +131,19 @@ def starts_on(day: Day, timetable: Timetable, *, after: datetime | None = None) 
         return DayStarts()
     if isinstance(ticks, Interval):
         return _of_interval(day, ticks, begin, end)
+    whole = _of_cron(ticks, day)
+    if begin == day.start and end == day.end:
+        return whole
     # Ticks of a cron schedule lie at the begin of a minute.
     first, last = (-((day.start - instant) // MINUTE) for instant in (begin, end))
-    return DayStarts.once_a_minute(_of_cron(ticks, day) & (_ones(last) ^ _ones(first)))
+    return DayStarts.once_a_minute(whole.minutes & (_ones(last) ^ _ones(first)))
 
 
 def ticks_within(schedule: Schedule, start: datetime, end: datetime) -> Iterator[datetime]:
     """Iterate over the ticks of a cron schedule from `start` on and before `end`."""
     local = start.astimezone(UTC).date()
     while (day := Day.of(local, "UTC")).start < end:
-        for first, last, step in runs_of(_of_cron(schedule, day)):
+        for first, last, step in runs_of(_of_cron(schedule, day).minutes):
             ticks = (day.start + minute * MINUTE for minute in range(first, last + 1, step))
             yield from (tick for tick in ticks if start <= tick < end)
         local += timedelta(days=1)
@@ -149,24 +153,27 @@ def _of_interval(day: Day, interval: Interval, begin: datetime, end: datetime) -
     numbers = interval.numbers(begin - MICROSECOND, end - MICROSECOND)
     if not numbers:
         return DayStarts()
-    if interval.every_ms < 60_000:
-        return _band(day, interval, begin, end)
-    first, step = day.minute(interval.tick(numbers[0])), interval.every_ms
-    if step % 60_000 == 0:
-        return DayStarts.once_a_minute(_every(step // 60_000, len(numbers)) << first)
+    at, step, count = (interval.tick(numbers[0]) - day.start) // MICROSECOND, interval.every_ms * 1000, len(numbers)
+    if step < _MINUTE_US:
+        return _band(day.minutes, at, step, count)
+    if step % _MINUTE_US == 0:
+        return DayStarts.once_a_minute(_every(step // _MINUTE_US, count) << at // _MINUTE_US)
     bits = 0
-    for number in numbers:
-        bits |= 1 << day.minute(interval.tick(number))
+    for instant in range(at, at + step * count, step):
+        bits |= 1 << instant // _MINUTE_US
     return DayStarts.once_a_minute(bits)
 
 
-def _band(day: Day, interval: Interval, begin: datetime, end: datetime) -> DayStarts:
-    """Count by arithmetic: an interval of 10 ms has 8,640,000 ticks a day."""
-    bounds = [min(max(begin, day.start + minute * MINUTE), end) for minute in range(day.minutes + 1)]
-    reached = [interval.numbers(begin - MICROSECOND, bound - MICROSECOND) for bound in bounds]
-    counts = tuple(len(after) - len(before) for before, after in pairwise(reached))
-    bits = sum(1 << minute for minute, number in enumerate(counts) if number)
-    return DayStarts(bits, sum(counts), counts)
+@lru_cache(maxsize=256)
+def _band(minutes: int, at: int, step: int, count: int) -> DayStarts:
+    """Count `count` ticks from `at` on, `step` apart, by arithmetic: an interval of 10 ms has 8,640,000 ticks a day."""
+    reached = [
+        min(max(0, -((at - bound) // step)), count) for bound in range(0, (minutes + 1) * _MINUTE_US, _MINUTE_US)
+    ]
+    counts = tuple(after - before for before, after in pairwise(reached))
+    # A tick lies in each minute from the first to the last.
+    first, last = at // _MINUTE_US, (at + step * (count - 1)) // _MINUTE_US
+    return DayStarts(_ones(last + 1) ^ _ones(first), count, counts)
 
 
 @lru_cache(maxsize=256)
@@ -176,15 +183,15 @@ def _every(step: int, number: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _of_cron(schedule: Schedule, day: Day) -> int:
-    """Return the minutes of a day with a tick; cached, since many jobs share a schedule."""
+def _of_cron(schedule: Schedule, day: Day) -> DayStarts:
+    """Return the ticks of a whole day; cached, since many jobs share a schedule."""
     bits = 0
     for stretch in _stretches(schedule.timezone, day):
         if stretch.offset is None:
             bits |= _walked(schedule, day, stretch)
         else:
             bits |= _shifted(schedule, day, stretch, stretch.offset)
-    return bits
+    return DayStarts.once_a_minute(bits)
 
 
 @dataclass(frozen=True, slots=True)

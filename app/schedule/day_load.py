@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import add
 
 from app.schedule.day import DayStarts
 
@@ -27,6 +28,8 @@ class DayLoad:
         carry = more.minutes
         for number, digit in enumerate(self._digits):
             self._digits[number], carry = digit ^ carry, digit & carry
+            if not carry:
+                return
         if carry:
             self._digits.append(carry)
 
@@ -39,7 +42,7 @@ class DayLoad:
                 if bit == "1":
                     counts[minute] += 1 << number
         for band in self._bands:
-            counts = [sum(pair) for pair in zip(counts, band, strict=True)]
+            counts = list(map(add, counts, band))
         return counts
 
 

@@ -28,7 +28,8 @@ class Interval:
 
     def numbers(self, after: datetime, until: datetime) -> range:
         """Return the numbers of the ticks later than `after` and not later than `until`; `start` has number 0."""
-        first, last = ((instant - self.start) // self._every for instant in (after, until))
+        every = self._every
+        first, last = (after - self.start) // every, (until - self.start) // every
         return range(max(0, first + 1), max(0, last + 1))
 
     def tick(self, number: int) -> datetime:

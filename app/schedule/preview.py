@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from cronsim.explain import Expression
 
@@ -35,8 +36,9 @@ def runs(schedule: Schedule, after: datetime, count: int, before: datetime | Non
     return found
 
 
+@lru_cache(maxsize=4096)
 def describe(text: str) -> str:
-    """Describe a cron expression in English; raises InvalidCronError."""
+    """Describe a cron expression in English; raises InvalidCronError. Cached, since lists show it again and again."""
     fields = CronExpression.parse(text)
     days, weekdays = _range(fields.days, 31), _range([day or 7 for day in fields.weekdays], 7)
     if fields.either_day and "*" in {days, weekdays}:

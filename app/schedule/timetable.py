@@ -50,7 +50,8 @@ class Timetable:
         """Read the timetable of a repeating job from the columns of its row."""
         values = {name: row[column] for name, column in _COLUMNS.items()}
         values["starts_at"] = row["cron_starts_at"] or row["created_at"]
-        return cls(**values | {"catch_up": CatchUp(row["catch_up"]), "overlap": Overlap(row["overlap"])})
+        values["catch_up"], values["overlap"] = CatchUp(row["catch_up"]), Overlap(row["overlap"])
+        return cls(**values)
 
     def as_columns(self) -> dict[str, Any]:
         """Write the timetable as the columns that `stored` reads."""

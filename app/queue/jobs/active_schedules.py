@@ -1,10 +1,10 @@
 """Active schedules: the timetables of repeating jobs, read without their inputs."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row
 
@@ -26,8 +26,7 @@ _COLUMNS = (
 _STRIDE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveSchedule:
+class ActiveSchedule(NamedTuple):
     """A repeating job that is ACTIVE; `next_run_at` is None while a fixed delay waits for the end of an execution.
 
     `skipped_catch_up` missed ticks and `skipped_overlap` overlapping ticks of this version started no run.
@@ -85,20 +84,22 @@ def active_schedules(
         part = replace(part, start=reached)
 
 
-def _schedules(rows: Collection[Row[Any]]) -> list[ActiveSchedule]:
-    return readable(_schedule, rows, "job {.job_id}".format)
+def _schedules(rows: Sequence[Row[Any]]) -> list[ActiveSchedule]:
+    # Attributes of a row, and its `_asdict`, look up their names in each row: half of the time for thousands of rows.
+    names = rows[0]._fields if rows else ()
+    return readable(lambda row: _schedule(dict(zip(names, row, strict=True))), rows, "job {.job_id}".format)
 
 
-def _schedule(row: Row[Any]) -> ActiveSchedule:
+def _schedule(row: Mapping[str, Any]) -> ActiveSchedule:
     return ActiveSchedule(
-        job_id=row.job_id,
-        name=row.name,
-        labels=row.labels or {},
-        endpoint=row.endpoint,
-        created_at=row.created_at,
-        next_run_at=row.cron_next_run_at,
-        last_tick_at=row.cron_last_tick_at,
-        timetable=Timetable.stored(row._asdict()),
-        skipped_catch_up=row.skipped_catch_up,
-        skipped_overlap=row.skipped_overlap,
+        job_id=row["job_id"],
+        name=row["name"],
+        labels=row["labels"] or {},
+        endpoint=row["endpoint"],
+        created_at=row["created_at"],
+        next_run_at=row["cron_next_run_at"],
+        last_tick_at=row["cron_last_tick_at"],
+        timetable=Timetable.stored(row),
+        skipped_catch_up=row["skipped_catch_up"],
+        skipped_overlap=row["skipped_overlap"],
     )

@@ -52,9 +52,9 @@ class ScheduleDay:
     starts: int
     is_complete: bool
 
-    def busiest(self) -> list[BusyMinute]:
+    def busiest(self, most: int = MAX_BUSIEST) -> list[BusyMinute]:
         """Return the minutes with most starts; empty if no two schedules start together."""
-        return [self._busy(minute) for minute in busiest(self.by_minute, MAX_BUSIEST)]
+        return [self._busy(minute) for minute in busiest(self.by_minute, most)]
 
     def _busy(self, minute: int) -> BusyMinute:
         found = [each for each in self.schedules if each.starts.in_minute(minute)]

@@ -99,6 +99,18 @@ def test_a_short_interval_is_counted_without_its_ticks() -> None:
     assert (found.starts, found.in_minute(0), found.first, found.last) == (8_640_000, 6000, 0, 1439)
 
 
+def test_remembered_starts_are_those_of_the_timetable_and_the_day() -> None:
+    """Asked twice, so that the second answers come from the process's memory."""
+    sunday, monday = Day.of(date(2026, 11, 29), BERLIN), Day.of(date(2026, 11, 30), BERLIN)
+    abroad, short = Day.of(date(2026, 11, 30), "America/New_York"), Day.of(date(2026, 3, 29), BERLIN)
+    tables = [cron("30 2 * * *"), cron("30 2 * * MON"), cron("30 2 * * *", "UTC"), every(10_000), every(20_000)]
+    tables += [every(7000), every(7000, LONG_AGO + timedelta(seconds=3)), every(7000, monday.at(600))]
+    for _ in range(2):
+        for day in (sunday, monday, abroad, short):
+            for table in tables:
+                assert counted(day, starts_on(day, table)) == walked(day, table), (day, table)
+
+
 def test_no_start_counts_up_to_an_instant() -> None:
     day = Day.of(date(2026, 11, 28), BERLIN)
     found = starts_on(day, cron("0 * * * *"), after=day.at(120))
