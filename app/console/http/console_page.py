@@ -31,8 +31,8 @@ SCOPES = {
 }
 """Scopes by which pages and actions differ, and the actions that they allow."""
 
-# The script counts the distance of an instant up by itself.
-_DISTANCE = re.compile(r"(?<= data-ago>)[^<]*")
+# The script counts the distance of an instant up by itself. A pattern that begins with a text is searched fast.
+_DISTANCE = re.compile(" data-ago>[^<]*")
 
 Values = dict[str, Any]
 """Variables of a template."""

@@ -44,6 +44,7 @@ def environment() -> Environment:
         action_address=actions.address,
         csrf=csrf.token,
         filter_words=filter_words.filter_words,
+        form_fields=form_fields,
         full_instant=words.full_instant,
         here=here,
         here_without=here_without,
@@ -54,7 +55,6 @@ def environment() -> Environment:
         may=permission.may,
         nonce=nonce,
         now=now,
-        once=once,
         place_of=places.place_of,
         static=static_files.address,
         status_of=status_words.status_of,
@@ -102,6 +102,17 @@ def hx() -> Markup:
 def once() -> str:
     """Return the idempotency key of the forms of this answer: a form that is sent twice has one effect."""
     return once_a_request("once", secrets.token_urlsafe, 18)
+
+
+def form_fields() -> Markup:
+    """Return the hidden fields that all forms of this answer have; a list has many forms."""
+    return once_a_request("form_fields", _form_fields)
+
+
+def _form_fields() -> Markup:
+    field = Markup('<input type="hidden" name="{}" value="{}">')
+    given = {csrf.FIELD: csrf.token(), actions.ONCE: once(), actions.BACK: here()}
+    return Markup("").join(field.format(name, value) for name, value in given.items())
 
 
 def now() -> datetime:

@@ -12,7 +12,7 @@ from app.console.http.forms import form, query
 from app.console.http.page_rendering import now, to
 from app.console.pages import job_form
 from app.console.pages.schedule_preview import preview_of
-from app.console.views.day_strip import hours_of, strip_of
+from app.console.views.day_strip import STRIP_HEIGHT, hours_of, path_of, strip_of
 from app.console.views.json_changes import changes_of
 from app.console.views.schedule_words import rule_of
 from app.console.views.schema_form import Schema
@@ -161,6 +161,6 @@ def _strips(before: Timetable, after: Timetable) -> Values:
     pictures = [(label, starts_on(day, table)) for label, table in (("now", before), ("then", after))]
     return {
         "day": day,
-        "hours": hours_of(day),
+        "hours": path_of(hours_of(day), STRIP_HEIGHT),
         "rows": [(label, strip_of(found.minutes), found.starts) for label, found in pictures],
     }

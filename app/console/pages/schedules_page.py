@@ -8,9 +8,10 @@ from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.page_rendering import here, now, to
 from app.console.pages.schedule_filter import given_filter, schedule_filter, shown_day, zoned
-from app.console.views.day_strip import BAR_HEIGHT, Strip, bars_of, hours_of, strip_of
+from app.console.views.day_strip import BAR_HEIGHT, STRIP_HEIGHT, Strip, bars_of, hours_of, path_of, strip_of
 from app.console.views.reach import reach_of_job
 from app.console.views.schedule_words import overdue_by, rule_of, words_of
+from app.console.views.status_words import ShownStatus, status_of
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.active_schedules import ActiveSchedule, active_schedules
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
@@ -40,7 +41,7 @@ class Row(NamedTuple):
     words: str
     late: timedelta | None
     reach: list[str]
-    runs: Sequence[ExecutionStatus]
+    runs: Sequence[ShownStatus]
 
     @property
     def name(self) -> str:
@@ -76,8 +77,9 @@ def day() -> Values:
     schedules, is_complete = active_schedules(services().database, wanted)
     found = day_of(schedules, shown, is_complete=is_complete)
     grace = timedelta(seconds=services().settings.misfire_grace_seconds)
-    late = {each.schedule.job_id: overdue_by(each.schedule.next_run_at, now(), grace) for each in found.schedules}
-    at = shown.minute(now())
+    time, hours = now(), hours_of(shown)
+    late = {each.schedule.job_id: overdue_by(each.schedule.next_run_at, time, grace) for each in found.schedules}
+    at = shown.minute(time)
     listed = _sorted(found.schedules, late)[:ROWS]
     jobs = [each.schedule.job_id for each in listed]
     waiting, runs = open_executions(services().database, jobs), latest_runs(services().database, jobs)
@@ -91,7 +93,8 @@ def day() -> Values:
         "more": max(0, len(found.schedules) - ROWS),
         "overdue": sum(each is not None for each in late.values()),
         "bars": bars_of(shown, found.by_minute),
-        "hours": hours_of(shown),
+        "hours": hours,
+        "hours_path": path_of(hours, STRIP_HEIGHT),
         "height": BAR_HEIGHT,
         "most": max(found.by_minute, default=0),
         "busiest": _busiest(found),
@@ -122,20 +125,20 @@ def _row(
         words_of(schedule.timetable),
         late,
         reach_of_job(waiting, each.starts.starts_from(max(at + 1, 0))),
-        runs,
+        [status_of(each) for each in runs],
     )
 
 
 def _sorted(schedules: Sequence[DaySchedule], late: Mapping[str, timedelta | None]) -> list[DaySchedule]:
     """Sort as the address asks for, overdue schedules first in any case."""
-    wanted = query().choice("sort", SORTS, SORTS[0])
+    wanted, last = query().choice("sort", SORTS, SORTS[0]), now() + timedelta(days=36_500)
 
     def place(each: DaySchedule) -> Any:
         if wanted == "name":
             return name_of(each.schedule).lower()
         if wanted == "starts":
             return -each.starts.starts
-        return each.schedule.next_run_at or now() + timedelta(days=36_500)
+        return each.schedule.next_run_at or last
 
     return sorted(schedules, key=lambda each: (late[each.schedule.job_id] is None, place(each), each.schedule.job_id))
 
@@ -154,5 +157,5 @@ def _busiest(found: ScheduleDay) -> list[Values]:
             "schedules": busy.schedules[:3],
             "more": max(0, len(busy.schedules) - 3),
         }
-        for busy in found.busiest()[:BUSIEST]
+        for busy in found.busiest(BUSIEST)
     ]

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.schedule.day import Day, runs_of
 
 SLOT = 10  # minutes of a bar
 BAR_HEIGHT = 60
+STRIP_HEIGHT = 10
 TICK = 4  # minutes: width of a single start
 DENSE = 5  # minutes: starts that are closer are drawn as a band
 HOURS_APART = 3
@@ -65,6 +67,11 @@ def hours_of(day: Day) -> list[HourMark]:
     return found
 
 
+def path_of(hours: Sequence[HourMark], height: int) -> str:
+    """Return the lines of full hours as one path: a list of schedules has a strip in each row."""
+    return "".join(f"M{hour.at} 0V{height}" for hour in hours)
+
+
 def bars_of(day: Day, by_minute: Sequence[int]) -> list[Bar]:
     """Return the bars with starts, scaled to the busiest minute of the day."""
     most, found = max(by_minute, default=0), list[Bar]()
@@ -76,12 +83,16 @@ def bars_of(day: Day, by_minute: Sequence[int]) -> list[Bar]:
     return found
 
 
+@lru_cache(maxsize=1024)
 def strip_of(minutes: int) -> Strip:
-    """Draw the bits of `DayStarts.minutes`: a few elements for any number of starts."""
+    """Draw the bits of `DayStarts.minutes`: a few elements for any number of starts.
+
+    Cached, since many schedules have the same starts, day after day.
+    """
     dashes, bands = list[Dash](), list[Band]()
     for first, last, step in runs_of(minutes):
         if step <= DENSE and last > first:
             bands.append(Band(first, last - first + step))
         else:
             dashes.append(Dash(f"M{first} 5H{last + TICK}", max(step - TICK, TICK)))
-    return Strip(dashes, bands)
+    return Strip(tuple(dashes), tuple(bands))

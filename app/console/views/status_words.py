@@ -1,6 +1,9 @@
 """Statuses: each has a tone and a glyph, so that no status depends on its colour alone."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+
+from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +13,11 @@ class ShownStatus:
     word: str
     tone: str
     glyph: str
+
+    @property
+    def mark(self) -> Markup:
+        """The glyph alone, for a row of statuses."""
+        return _mark(self)
 
 
 _GLYPHS = {"good": "✓", "bad": "✕", "warn": "!", "busy": "▸", "wait": "◦", "off": "\N{EN DASH}"}
@@ -24,6 +32,11 @@ _WORDS = {
     "off": "ARCHIVED CANCELLED DEAD DELETED DISABLED DRAINED EXPIRED OFF RETIRED REVOKED SKIPPED STOPPED",
 }
 _TONES = {word: tone for tone, words in _WORDS.items() for word in words.split()}
+
+
+@lru_cache(maxsize=256)
+def _mark(shown: ShownStatus) -> Markup:
+    return Markup('<span class="status {}" title="{}">{}</span>').format(shown.tone, shown.word, shown.glyph)
 
 
 def status_of(value: str, tone: str = "") -> ShownStatus:

@@ -24,7 +24,7 @@ def test_bars_are_as_high_as_their_busiest_minute() -> None:
 
 def test_frequent_starts_are_a_band_and_others_are_ticks() -> None:
     hourly = sum(1 << 60 * hour for hour in range(24))
-    assert strip_of(hourly) == Strip([Dash("M0 5H1384", 56)], [])
+    assert strip_of(hourly) == Strip((Dash("M0 5H1384", 56),), ())
     every_minute = (1 << 120) - (1 << 60)
-    assert strip_of(every_minute) == Strip([], [Band(60, 60)])
-    assert strip_of(1 << 120) == Strip([Dash("M120 5H124", 4)], [])
+    assert strip_of(every_minute) == Strip((), (Band(60, 60),))
+    assert strip_of(1 << 120) == Strip((Dash("M120 5H124", 4),), ())
