@@ -42,10 +42,10 @@ def changes_in(wanted: Range, endpoint: str = ALL) -> Changes:
     until = max(wanted.since, min(wanted.until, now()))  # beyond now, each lease of a worker has expired
     for parts in PARTS:
         since = until - (until - wanted.since) / parts
-        read = events_store.read(database, EventPosition(since), until, _GROUPS, limit=MAX_READ)
-        if read.is_end:
+        read = events_store.read_whole(database, EventPosition(since), until, _GROUPS, most=MAX_READ)
+        if read is not None:
             targets = {each["target"] for each in watched_targets(endpoint)} if endpoint != ALL else set()
-            lines = [event_line(event) for event in read.events if _concerns(event, endpoint, targets)]
+            lines = [event_line(event) for event in read if _concerns(event, endpoint, targets)]
             return Changes(lines[::-1], since)
     return Changes([], None)
 

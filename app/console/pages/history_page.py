@@ -1,6 +1,6 @@
 """Charts of deliveries over time: rates, lateness, durations, queues, and failures by type."""
 
-from functools import partial
+from functools import cache, partial
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
@@ -57,7 +57,7 @@ def chart_values(endpoint: str) -> Values:
         "is_pinned": pinned_time() is not None,
         "pin": address_of_time(found.range.since, found.range.until),
         "neighbours": neighbours(found.range.since, found.range.until),
-        "list_of": partial(address_of_deliveries, endpoint=endpoint),
+        "list_of": cache(partial(address_of_deliveries, endpoint=endpoint)),  # the charts have the same steps
         "lists": to("deliveries", **({"endpoint": endpoint} if endpoint else {})),
         "heatmap": heatmap_of(found.points),
         "total": total,

@@ -1,5 +1,7 @@
 """The overview: conditions that need a person, figures and charts over time, endpoints by trouble, first steps."""
 
+from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from flask import request
@@ -21,7 +23,7 @@ from app.features.breakers import store as breakers
 from app.features.control.shared_figures import shared_figures
 from app.features.control.store import WorkerState
 from app.features.control.trouble import EndpointOrder, ordered
-from app.features.rollups.delivery_history import DeliveryHistory, chosen_step
+from app.features.rollups.delivery_history import DeliveryHistory, chosen_step, read_last
 from app.features.rollups.text_chart import STEPS_OF_CHARTS
 from app.kernel.db.paging import PageRequest
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
@@ -68,7 +70,7 @@ def charts() -> Values:
     found = charts_of(history, marks_of(changes.lines, history.range))
     return {
         "charts": [chart for chart in found if chart.name in CHARTS and not chart.is_empty],
-        "list_of": address_of_deliveries,
+        "list_of": cache(address_of_deliveries),  # the charts have the same steps
         "lists": to("deliveries"),
         "window": _window(),
     }
@@ -105,7 +107,11 @@ def _first_steps() -> list[FirstStep]:
 def _history() -> DeliveryHistory:
     length = PERIODS[_window()]
     step = chosen_step(length, length, points=POINTS, ladder=STEPS_OF_CHARTS)
-    return shared_figures().history(length, step)
+    return shared_figures().of(_history_of, length, step)
+
+
+def _history_of(length: timedelta, step_s: int) -> DeliveryHistory:
+    return read_last(services().database, length, step_s)
 
 
 def _window() -> str:

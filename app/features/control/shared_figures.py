@@ -13,7 +13,6 @@ from app.features.control.endpoint_states import EndpointStates, endpoint_states
 from app.features.control.fresh_reading import FreshReading
 from app.features.control.statistics import ServiceStatistics
 from app.features.rollups import rollup_slots
-from app.features.rollups.delivery_history import DeliveryHistory, read_last
 from app.web.services import services
 
 T = TypeVar("T")
@@ -43,9 +42,6 @@ class SharedFigures:
     def endpoints(self, window: timedelta) -> EndpointStates:
         return self.of(_endpoints, window)
 
-    def history(self, length: timedelta, step_s: int) -> DeliveryHistory:
-        return self.of(_history, length, step_s)
-
     def of(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what a function reads, which depends on its arguments only; they are hashable."""
         key = (read, args, *sorted(kwargs.items()))
@@ -72,7 +68,3 @@ def _figures() -> ServiceFigures:
 
 def _endpoints(window: timedelta) -> EndpointStates:
     return endpoint_states(services().database, window)
-
-
-def _history(length: timedelta, step_s: int) -> DeliveryHistory:
-    return read_last(services().database, length, step_s)

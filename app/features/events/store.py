@@ -4,7 +4,7 @@ A late commit appears before events that readers have seen already. Events are t
 (`app.queue.reading.horizon`), before which the order by instant is final.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -63,11 +63,18 @@ def read(
     """
     params = params_of(after, until, groups, limit=limit, labelled=labelled)
     rows = database.fetch(PAGE_OF_EVENTS, params)
-    wanted = (row for row in rows if row.kind not in without)
-    events = [_event(row) for row in wanted if row.details.get("resource_type") not in _HIDDEN]
+    events = _events(rows, without)
     if len(rows) == limit:
         return ReadEvents(events, limit, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
     return ReadEvents(events, len(rows), max(after, EventPosition(until), key=attrgetter("at")), is_end=True)
+
+
+def read_whole(
+    database: Database, after: EventPosition, until: datetime, groups: Collection[str], *, most: int
+) -> list[Event] | None:
+    """Read all events of a time; None, without the work of building them, if there may be more than `most`."""
+    rows = database.fetch(PAGE_OF_EVENTS, params_of(after, until, groups, limit=most))
+    return None if len(rows) == most else _events(rows)
 
 
 def params_of(
@@ -80,6 +87,11 @@ def params_of(
         params[f"with_{source}"] = source in wanted
         params[f"at_{source}"], params[f"key_{source}"] = after.of_source(source)
     return params
+
+
+def _events(rows: Sequence[Row[Any]], without: Collection[EventKind] = ()) -> list[Event]:
+    wanted = (row for row in rows if row.kind not in without)
+    return [_event(row) for row in wanted if row.details.get("resource_type") not in _HIDDEN]
 
 
 def _event(row: Row[Any]) -> Event:

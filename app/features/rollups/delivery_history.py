@@ -1,6 +1,6 @@
 """History: deliveries of an endpoint or of all, and samples of a queue or of the fleet, in equal steps of time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from app.features.rollups.rollup_slots import HOUR_S, KEPT_S, Marks, floored
 from app.features.rollups.rollup_statements import COUNTS, FIGURES, MAX_ERROR_TYPES
 from app.features.rollups.samples import FLEET
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema.rollup_bounds import LATE_COLUMNS, STEPS_S, TOOK_COLUMNS
 
@@ -24,18 +25,29 @@ LADDER = (10, 60, 300, 900, 3600, 21_600, 86_400)
 
 _RANGE = """step_s = CAST(:level AS BIGINT)
        AND slot >= CAST(:since AS TIMESTAMPTZ) AND slot < CAST(:until AS TIMESTAMPTZ)"""
+# The begin of the step of a slot. The database sums up: a day of minutes would be 1,440 rows of 40 numbers.
+_SECONDS = "CAST(EXTRACT(EPOCH FROM slot) AS BIGINT)"
+_STEP = f"{_SECONDS} - {_SECONDS} % CAST(:step_s AS BIGINT)"
 DELIVERIES = statement(
     "rollups.deliveries",
-    "SELECT endpoint, slot, {figures} FROM delivery_rollups WHERE endpoint IN ('', :endpoint) AND {range}",
-    figures=", ".join(FIGURES),
+    """
+    SELECT endpoint, {step} AS step, count(*) AS slots, {figures}
+      FROM delivery_rollups WHERE endpoint IN ('', :endpoint) AND {range}
+     GROUP BY 1, 2
+    """,
+    step=_STEP,
+    figures=", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in FIGURES),
     range=_RANGE,
 )
 SAMPLES = statement(
     "rollups.samples",
     """
-    SELECT slot, due, oldest_ms, workers, in_flight, slots FROM queue_samples
-     WHERE queue = :queue AND {range}
+    SELECT {step} AS step, max(due) AS due, max(oldest_ms) AS oldest_ms, max(workers) AS workers,
+           max(in_flight) AS in_flight, max(slots) AS slots
+      FROM queue_samples WHERE queue = :queue AND {range}
+     GROUP BY 1
     """,
+    step=_STEP,
     range=_RANGE,
 )
 FAILURES = statement(
@@ -159,9 +171,12 @@ def read_history(
 ) -> DeliveryHistory:
     """Read the history of an endpoint and of a queue; without a queue, it has no gauges."""
     params = _params(wanted, endpoint)
-    gauges = {} if queue is None else _gauges(wanted, database.fetch(SAMPLES, params | {"queue": queue}))
+    gauges = dict[datetime, Gauges]()
+    if queue is not None:
+        for at, *values in database.fetch(SAMPLES, params | {"queue": queue}):
+            gauges[_instant(at)] = Gauges(*values)
     counted = read_deliveries(database, wanted, endpoint=endpoint)
-    points = [replace(point, gauges=gauges.get(place)) for place, point in enumerate(counted)]
+    points = [replace(point, gauges=gauges.get(point.at)) for point in counted]
     failures = database.fetch(FAILURES, params)
     return DeliveryHistory(wanted, endpoint, queue or FLEET, marks.reached.get(wanted.level), points, failures)
 
@@ -171,8 +186,8 @@ def read_deliveries(database: Database, wanted: Range, *, endpoint: str = ALL) -
     counted = [0] * wanted.steps
     of_steps: list[list[Row[Any]]] = [[] for _ in counted]
     for row in database.fetch(DELIVERIES, _params(wanted, endpoint)):
-        place = wanted.place(row.slot)
-        counted[place] += wanted.level * (row.endpoint == ALL)
+        place = wanted.place(_instant(row.step))
+        counted[place] += wanted.level * row.slots * (row.endpoint == ALL)
         if row.endpoint == endpoint:
             of_steps[place].append(row)
     return [
@@ -182,7 +197,8 @@ def read_deliveries(database: Database, wanted: Range, *, endpoint: str = ALL) -
 
 
 def _params(wanted: Range, endpoint: str) -> dict[str, object]:
-    return {"level": wanted.level, "since": wanted.since, "until": wanted.until, "endpoint": endpoint}
+    times = {"since": wanted.since, "until": wanted.until, "step_s": wanted.step_s}
+    return {"level": wanted.level, "endpoint": endpoint, **times}
 
 
 def read_last(database: Database, length: timedelta, step_s: int, *, endpoint: str = ALL) -> DeliveryHistory:
@@ -192,19 +208,8 @@ def read_last(database: Database, length: timedelta, step_s: int, *, endpoint: s
     return read_history(database, wanted, marks, endpoint=endpoint)
 
 
-def _gauges(wanted: Range, rows: Sequence[Row[Any]]) -> Mapping[int, Gauges]:
-    of_steps: dict[int, Gauges] = {}
-    for row in rows:
-        place, values = wanted.place(row.slot), row[1:]
-        seen = of_steps.get(place)
-        pairs = zip((None,) * 5 if seen is None else _values(seen), values, strict=True)
-        most = [max((each for each in pair if each is not None), default=None) for pair in pairs]
-        of_steps[place] = Gauges(*most)  # type: ignore[arg-type] # `due` and `workers` are never NULL
-    return of_steps
-
-
-def _values(gauges: Gauges) -> tuple[int | None, ...]:
-    return gauges.due, gauges.oldest_ms, gauges.workers, gauges.in_flight, gauges.slots
+def _instant(seconds: int) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)
 
 
 def _level(step_s: int) -> int:
