@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from app.kernel.errors import Detail, InvalidCronError, InvalidRequestError
@@ -26,6 +28,7 @@ _COLUMNS = {
     "max_catch_up": "max_catch_up",
     "overlap": "overlap",
 }
+_stored = itemgetter(*_COLUMNS.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +51,7 @@ class Timetable:
     @classmethod
     def stored(cls, row: Mapping[str, Any]) -> "Timetable":
         """Read the timetable of a repeating job from the columns of its row."""
-        values = {name: row[column] for name, column in _COLUMNS.items()}
-        values["starts_at"] = row["cron_starts_at"] or row["created_at"]
-        values["catch_up"], values["overlap"] = CatchUp(row["catch_up"]), Overlap(row["overlap"])
-        return cls(**values)
+        return _remembered(_stored(row), row["cron_starts_at"] or row["created_at"])
 
     def as_columns(self) -> dict[str, Any]:
         """Write the timetable as the columns that `stored` reads."""
@@ -105,3 +105,11 @@ class Timetable:
             return self.next_after(now)
         tick = now + timedelta(milliseconds=self.every_ms)
         return None if self.is_over(tick) else tick
+
+
+# A day of schedules reads thousands, again and again.
+@lru_cache(maxsize=8192)
+def _remembered(columns: tuple[Any, ...], starts_at: datetime) -> Timetable:
+    values = dict(zip(_COLUMNS, columns, strict=True)) | {"starts_at": starts_at}
+    values["catch_up"], values["overlap"] = CatchUp(values["catch_up"]), Overlap(values["overlap"])
+    return Timetable(**values)

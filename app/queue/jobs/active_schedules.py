@@ -19,7 +19,7 @@ from schema.states import JobStatus
 
 _J = tables.jobs.c
 _COLUMNS = (
-    *(_J.job_id, _J.name, _J.labels, _J.endpoint, _J.created_at, _J.cron_next_run_at, _J.cron_last_tick_at),
+    *(_J.job_id, _J.name, _J.endpoint, _J.created_at, _J.cron_next_run_at),
     *(_J.cron_expression, _J.cron_timezone, _J.interval_ms, _J.fixed_delay, _J.cron_starts_at, _J.cron_ends_at),
     *(_J.catch_up, _J.max_catch_up, _J.overlap, _J.skipped_catch_up, _J.skipped_overlap),
 )
@@ -34,11 +34,9 @@ class ActiveSchedule(NamedTuple):
 
     job_id: str
     name: str | None
-    labels: Mapping[str, str]
     endpoint: str
     created_at: datetime
     next_run_at: datetime | None
-    last_tick_at: datetime | None
     timetable: Timetable
     skipped_catch_up: int
     skipped_overlap: int
@@ -94,11 +92,9 @@ def _schedule(row: Mapping[str, Any]) -> ActiveSchedule:
     return ActiveSchedule(
         job_id=row["job_id"],
         name=row["name"],
-        labels=row["labels"] or {},
         endpoint=row["endpoint"],
         created_at=row["created_at"],
         next_run_at=row["cron_next_run_at"],
-        last_tick_at=row["cron_last_tick_at"],
         timetable=Timetable.stored(row),
         skipped_catch_up=row["skipped_catch_up"],
         skipped_overlap=row["skipped_overlap"],

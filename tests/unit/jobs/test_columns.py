@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.inline_fields import InlineFields
 from app.web.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
 from schema import functions, tables
-from schema.states import EndpointType, Trigger
+from schema.states import CatchUp, EndpointType, Overlap, Trigger
 
 NOW = datetime(2026, 3, 15, tzinfo=UTC)
 DAILY = Timetable(cron="@daily", timezone="UTC", starts_at=NOW)
@@ -129,6 +129,31 @@ def test_timetable_is_read_as_it_was_written() -> None:
     for table in (DAILY, HOURLY):
         assert Timetable.stored(table.as_columns()) == table
     assert len(DAILY.as_columns()) == len(names_of(Timetable))
+
+
+def test_remembered_timetable_is_that_of_all_its_columns() -> None:
+    columns = {**DAILY.as_columns(), "created_at": DAILY.starts_at}
+    later = DAILY.starts_at + timedelta(days=1)
+    others: dict[str, object] = {
+        "cron_expression": "1 2 3 4 *",
+        "cron_timezone": "Asia/Tokyo",
+        "interval_ms": 5000,
+        "fixed_delay": True,
+        "cron_starts_at": later,
+        "cron_ends_at": later,
+        "catch_up": CatchUp.NONE.value,
+        "max_catch_up": 7,
+        "overlap": Overlap.SKIP.value,
+    }
+    assert {*others, "created_at"} == columns.keys()
+    for name, value in others.items():
+        assert columns[name] != value, name
+        assert Timetable.stored({**columns, name: value}) != Timetable.stored(columns), name
+    unset = {**columns, "cron_starts_at": None}
+    assert [Timetable.stored({**unset, "created_at": at}).starts_at for at in (later, DAILY.starts_at)] == [
+        later,
+        DAILY.starts_at,
+    ]
 
 
 def test_next_version_keeps_every_field_that_a_client_set() -> None:
