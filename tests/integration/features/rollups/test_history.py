@@ -120,6 +120,24 @@ def test_slot_has_one_sample_of_each_queue(api: Api, database: Database, minute:
     assert all(each["oldest_due_ms"] >= 5000 for each in http)
 
 
+def test_step_of_several_slots_has_their_time_and_the_most_of_each_gauge(
+    api: Api, database: Database, minute: datetime
+) -> None:
+    put = text(
+        """
+        INSERT INTO queue_samples (queue, step_s, slot, due, oldest_ms, workers, in_flight, slots)
+        VALUES ('', 10, :at, 3, 90, 2, NULL, 9), ('', 10, :then, 5, 70, 1, 4, 8) RETURNING queue
+        """
+    )
+    database.fetch(put, {"at": minute, "then": minute + timedelta(seconds=10)})
+    found = get(api, **{"from": rfc3339(minute), "until": rfc3339(minute + timedelta(seconds=40))}, step=20)
+    names = ("counted_seconds", "attempts", "due", "oldest_due_ms", "workers", "in_flight", "slots")
+    assert [[point[name] for name in names] for point in found["points"]] == [
+        [20, 98, 5, 90, 2, 4, 9],
+        [20, 1, None, None, None, None, None],
+    ]
+
+
 @each_case(
     ("query", "pointer"),
     [
