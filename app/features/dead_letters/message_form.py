@@ -7,10 +7,10 @@ from itertools import pairwise
 
 # The status of an answer, in the words of the transport: 422 and 503 are different faults.
 _STATUS = re.compile(r"\banswered (\d{3})\b")
-# A whole word with a digit: no other has an id.
-_WORD = re.compile(r"(?<![0-9A-Za-z_-])(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]+")
-_HEX = re.compile(r"(?:[a-z]{2,5}_)?[0-9a-fA-F]{4,}")
 _MIN_ID = 8
+# A whole word of that length with a digit: no other has an id.
+_WORD = re.compile(rf"(?<![0-9A-Za-z_-])(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]{{{_MIN_ID},}}")
+_HEX = re.compile(r"(?:[a-z]{2,5}_)?[0-9a-fA-F]{4,}")
 _NUMBER = re.compile(r"\d+(?:[.:,_-]\d+)*")
 FOLDED_ID, FOLDED_NUMBER = "…", "#"
 MAX_FORM = 200
@@ -46,5 +46,9 @@ def _is_id(part: str) -> bool:
 
 def group_id(endpoint: str, error_type: str, message: str | None) -> str:
     """Return the id of a group of dead letters, which is the same in each process."""
-    parts = (endpoint, error_type, str(status_of(message)), form_of(message))
+    return _hashed(endpoint, error_type, str(status_of(message)), form_of(message))
+
+
+@lru_cache(1024)
+def _hashed(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
