@@ -7,6 +7,7 @@ from flask import Flask
 from sqlalchemy import event
 
 from app.features import FEATURES
+from app.features.control import shared_figures
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
@@ -32,6 +33,7 @@ def app(settings: Settings) -> Iterator[Flask]:
     """Return the application that all tests share, with new services for this test: caches, counters, a database."""
     app = document.application()
     app.extensions[EXTENSION] = Services(settings, FEATURES)
+    app.extensions.pop(shared_figures.EXTENSION, None)
     with quiet(app):
         yield app
 

@@ -20,6 +20,7 @@ from app.console.views.chart import charts_of
 from app.console.views.chart_marks import marks_of
 from app.console.views.delivery_totals import budget_words, total_of
 from app.console.views.heatmap import heatmap_of
+from app.features.control.shared_figures import shared_figures
 from app.features.control.trouble import BUDGET_MS
 from app.features.rollups import rollup_slots
 from app.features.rollups.delivery_history import DeliveryHistory, Range, chosen_step, read_history
@@ -47,7 +48,7 @@ def chart_values(endpoint: str) -> Values:
     """Read the charts of the period of the address, for one endpoint or all."""
     found = history_of(endpoint)
     total, seconds = total_of(found.points)
-    changes = changes_in(found.range, endpoint)
+    changes = shared_figures().of(changes_in, found.range, endpoint)
     charts = charts_of(found, marks_of(changes.lines, found.range))
     on_time = None if total is None else total.lateness.within(BUDGET_MS)
     return {

@@ -11,6 +11,7 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.console.pages import chart_changes
+from app.features.control import shared_figures
 from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -76,7 +77,7 @@ def test_charts_of_an_endpoint_have_its_own_changes_and_those_of_all(reader: Vis
 
 
 def test_busy_time_shows_its_newest_changes_and_says_so(
-    reader: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
+    app: Flask, reader: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flapping = text(
         "INSERT INTO breaker_events (event_id, target, from_state, to_state, reason, occurred_at)"
@@ -89,6 +90,7 @@ def test_busy_time_shows_its_newest_changes_and_says_so(
     assert "Only changes from" in page
     assert "worker started" in page.partition("Changes in this time")[2]
     monkeypatch.setattr(chart_changes, "PARTS", (1,))
+    app.extensions.pop(shared_figures.EXTENSION)
     assert "too many changes to mark" in reader.get("/console/history?last=1h")
 
 

@@ -134,7 +134,6 @@ def test_each_further_viewer_of_the_overview_costs_the_database_nothing(
 ) -> None:
     rows.add_endpoint(database)
     rows.add_letters(database, 1)
-    app.extensions.pop(shared_figures.EXTENSION, None)
     monkeypatch.setattr(shared_figures, "FreshReading", lambda read: FreshReading(read, 3600))
     regions = [f"/console?region={name}" for name in overview_page.page.regions]
     viewers = [Visitor(app, Scope.READ) for _ in range(5)]
@@ -144,5 +143,4 @@ def test_each_further_viewer_of_the_overview_costs_the_database_nothing(
     for viewer in viewers:
         for region in regions:
             viewer.get(region)
-    app.extensions.pop(shared_figures.EXTENSION)
     assert statements.texts == []
