@@ -39,19 +39,19 @@ def shown_page(read: ReadPage[T], filters: Mapping[str, Any], limit: int = MAX_S
     return ShownPage(found["items"], older, here(cursor="") if cursor else "")
 
 
-def position_after() -> Position | None:
+def position_after(name: str = AFTER) -> Position | None:
     """Return the position of the address, behind which the page begins; raises InvalidRequestError."""
-    text = query().text(AFTER)
+    text = query().text(name)
     if not text:
         return None
     at, _, key = text.partition("-")
     if not (at.isascii() and at.isdigit() and len(at) <= MAX_DIGITS):
-        refuse(AFTER, "Open this page from the page before.")
+        refuse(name, "Open this page from the page before.")
     return Position(EPOCH + timedelta(microseconds=int(at)), key)
 
 
-def address_behind(position: Position | None) -> str:
+def address_behind(position: Position | None, name: str = AFTER) -> str:
     """Return the address of the rows behind a position; empty for the end of the list."""
     if position is None:
         return ""
-    return here(**{AFTER: f"{(position.at - EPOCH) // MICROSECOND}-{position.key}", UNTIL: ""})
+    return here(**{name: f"{(position.at - EPOCH) // MICROSECOND}-{position.key}", UNTIL: ""})

@@ -1,9 +1,9 @@
 """Activity: the latest events, and for administrators the audit log."""
 
+import math
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import pairwise
 
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import given_values, query
@@ -21,7 +21,6 @@ from app.web.services import services
 MAX_SHOWN = 100
 AUDIT_FILTERS = ("type", "action", "actor", "resource")
 MAX_PAGES = 4  # full pages of events that are read, for all windows together
-FAR_TOO_MANY = 4  # times the events that may be read
 WINDOWS = tuple(timedelta(seconds=seconds) for seconds in (0.02, 0.2, 2, 20, 200, 2_000, 20_000, 200_000))
 _ROUTINE = frozenset({EventKind.EXECUTION_SUCCEEDED, EventKind.JOB_CREATED, EventKind.JOB_ENDED})
 
@@ -55,22 +54,26 @@ def events() -> Values:
 def latest(wanted: EventFilter, without: Collection[EventKind]) -> tuple[list[Event], timedelta, bool]:
     """Return the latest events, the time that they cover, and whether earlier events were few enough to be read.
 
-    Windows grow until one has enough events; each reads only the time before the last one. At the rate of the last one,
-    windows with few events are left out, and one with far too many ends the search.
+    Windows grow until one has enough events; each reads only the time before the last one. Where the rate of the last
+    one promises few events, one statement reads several windows, unless there are more events after all.
     """
-    found, covered, pages = list[Event](), timedelta(0), MAX_PAGES
-    until, rate = horizon(services().database), 0.0
-    for window, wider in pairwise((*WINDOWS, timedelta.max)):
-        if covered and rate * (wider - covered).total_seconds() <= PAGE:
-            continue
-        is_hopeless = rate * (window - covered).total_seconds() > FAR_TOO_MANY * pages * PAGE
-        read = None if is_hopeless else _all_between(until - window, until - covered, wanted.groups, without, pages)
+    found, covered, pages, rate = list[Event](), timedelta(0), MAX_PAGES, math.inf
+    windows, until = [*WINDOWS], horizon(services().database)
+    while windows:
+        quiet = [each for each in windows[1:] if rate * (each - covered).total_seconds() <= PAGE]
+        window, read = windows[0], None
+        if quiet:
+            window = quiet[-1]
+            read = _all_between(until - window, until - covered, wanted.groups, without, min(1, pages))
+        if read is None:
+            window = windows[0]
+            read = _all_between(until - window, until - covered, wanted.groups, without, pages)
         if read is None:
             return found[::-1][:MAX_SHOWN], covered, False
         events, count = read
         found = [*filter(wanted.wants, events), *found]
         rate = (count + 1) / (window - covered).total_seconds()
-        covered, pages = window, pages - count // PAGE
+        covered, pages, windows = window, pages - count // PAGE, [each for each in windows if each > window]
         if len(found) >= MAX_SHOWN:
             break
     return found[::-1][:MAX_SHOWN], covered, True

@@ -8,8 +8,8 @@ from typing import Any
 from app.console.http.console_page import ConsolePage, Values
 from app.console.http.forms import query
 from app.console.http.list_export import exports
-from app.console.http.list_pages import AFTER, UNTIL, address_behind, position_after
-from app.console.http.page_rendering import here, now
+from app.console.http.list_pages import UNTIL, address_behind, position_after
+from app.console.http.page_rendering import now
 from app.console.pages.address_filter import SINCE, beginning, pinned_address, read_filter
 from app.features.dead_letters.api import DeadLetterQuery
 from app.features.dead_letters.letter_groups import LetterGroup, groups_of
@@ -17,7 +17,7 @@ from app.features.dead_letters.letter_list import LetterFilter, LetterState, pag
 from app.features.dead_letters.since_failure import SinceFailure, since_failures
 from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
-from app.kernel.formats import compact_json, rfc3339
+from app.kernel.formats import compact_json
 from app.queue.ending.letters import DeadLetter, LetterFault
 from app.web.http.error_envelope import client_error
 from app.web.services import services
@@ -27,6 +27,7 @@ NEWEST = 2_000  # letters that are grouped
 LIST = ChunkedRead(chunks=3)
 PATIENCE_SECONDS = 0.5  # the groups that are left after this time have no prospects
 FAILED = ("failed_after", "failed_before")
+GROUPED_AFTER = "grouped_after"  # position behind which letters are grouped
 NAMES = ("letter_id", "endpoint", "error_type", "labels", "group", *FAILED)
 FIELDS = ("letter_ids", *NAMES[1:])
 
@@ -50,26 +51,21 @@ def groups() -> Values:
     given, wanted, faults = letter_filter(now())
     if faults or _state() is not LetterState.OPEN:
         return {"groups": None, "is_open": _state() is LetterState.OPEN}
-    found = groups_of(services().database, wanted, most=NEWEST)
+    after = position_after(GROUPED_AFTER)
+    found = groups_of(services().database, wanted, after=after, most=NEWEST)
     shown = found.items[:GROUPS]
     since = _since([each.last for each in shown])
     return {
         "groups": [_group(each, given) | {"since": since.get(each.last.letter_id)} for each in shown],
-        "latest": None if given or found.items else _latest_resolved(),
+        "latest": None if given or found.items or after is not None else _latest_resolved(),
         "found": found,
         "is_open": True,
         "given": given,
         "left": len(found.items) - len(shown),
-        "older": _older(wanted, found.older_before),
+        "is_whole": found.is_complete and after is None,
+        "is_older": after is not None,
+        "older": address_behind(found.next, GROUPED_AFTER),
     }
-
-
-def _older(wanted: LetterFilter, before: datetime | None) -> str:
-    """Return the address of the letters that failed before an instant; empty for None."""
-    if before is None:
-        return ""
-    after = "" if wanted.failed_after is None else rfc3339(wanted.failed_after)
-    return here(failed_after=after, failed_before=rfc3339(before), **{SINCE: "", AFTER: "", UNTIL: ""})
 
 
 def _latest_resolved() -> DeadLetter | None:

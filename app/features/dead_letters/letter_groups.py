@@ -16,8 +16,7 @@ from app.features.dead_letters.letter_list import LetterFilter, rows_of_letters
 from app.features.dead_letters.message_form import form_of, group_id, status_of
 from app.kernel.db import Database
 from app.kernel.db.chunked_scan import ChunkedRead
-from app.kernel.db.paging import PageRequest
-from app.kernel.formats import MICROSECOND
+from app.kernel.db.paging import PageRequest, Position
 from app.queue.ending.letters import LetterFault
 from schema import tables
 
@@ -56,24 +55,29 @@ class LetterGroups:
     Attributes:
         looked_at: Number of grouped letters.
         read: Number of the newest letters that were read, matching or not; there may be fewer.
-        older_before: Instant before which all other letters of the filter failed; None if all were read.
+        next: Position behind which other letters of the filter may be; None if all were read.
     """
 
     items: Sequence[LetterGroup]
     looked_at: int
     read: int
-    older_before: datetime | None
+    next: Position | None
 
     @property
     def is_complete(self) -> bool:
-        return self.older_before is None
+        return self.next is None
 
 
 def groups_of(
-    database: Database, wanted: LetterFilter, *, most: int = MAX_LOOKED_AT, seconds: float = SECONDS
+    database: Database,
+    wanted: LetterFilter,
+    *,
+    after: Position | None = None,
+    most: int = MAX_LOOKED_AT,
+    seconds: float = SECONDS,
 ) -> LetterGroups:
-    """Group the letters of a filter among the `most` newest."""
-    until, after, read, seen = time.monotonic() + seconds, None, 0, dict[Fault, list[Row[Any]]]()
+    """Group the letters of a filter among the `most` newest behind a position."""
+    until, read, seen = time.monotonic() + seconds, 0, dict[Fault, list[Row[Any]]]()
     while True:
         size = min(STRIDE, most - read)
         # The letter behind the last one shows whether any is left.
@@ -87,14 +91,7 @@ def groups_of(
             break
     groups = sorted((_group(*key[2:], of) for key, of in seen.items()), key=_order)
     looked_at = sum(each.count for each in groups)
-    older = None if after is None else _older_before(wanted, after.at)
-    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=looked_at, read=read, older_before=older)
-
-
-def _older_before(wanted: LetterFilter, last: datetime) -> datetime:
-    """Return the end of the letters left: other letters of the last instant may be, unless all that were read are."""
-    older = last + MICROSECOND
-    return last if older == wanted.failed_before else older
+    return LetterGroups(items=groups[:MAX_GROUPS], looked_at=looked_at, read=read, next=after)
 
 
 def _order(group: LetterGroup) -> tuple[int, str, str]:

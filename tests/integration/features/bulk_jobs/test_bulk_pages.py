@@ -112,7 +112,9 @@ def test_letters_that_were_not_grouped_in_time_have_groups_behind_a_link(
     while '">Group the older ones' in page:
         older = page.partition('">Group the older ones')[0].rpartition('href="')[2].replace("&amp;", "&")
         page = shown(operator, older)
+        assert "+…" in page, "newer letters of the group were not counted"
         seen |= set(re.findall(r'id="group-(\w+)"', page))
+    assert "older letter" in page
     assert seen == all_groups
     assert len(seen) > 1
 
