@@ -13,6 +13,7 @@ from flask import Blueprint, Response, jsonify, redirect, request
 from app.console.access.guard import own_path
 from app.console.access.permission import Permissions
 from app.console.http import notices
+from app.features.control.shared_figures import forget_figures
 from app.kernel.errors import InvalidRequestError
 from app.kernel.function_types import AnyFunction
 from app.web.http.idempotent_requests import run_once
@@ -88,6 +89,7 @@ def _run(view: AnyFunction, **path: str) -> Response:
     except _UndoneError as undone:
         return undone.answer
     done: Mapping[str, str] = json.loads(answer.get_data())
+    forget_figures()
     sent: Response = redirect(own_path(done["to"] or request.form.get(BACK, "")), 303)  # type: ignore[assignment]
     notices.keep(sent, done["notice"])
     return sent

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from functools import cache
-from typing import Any
 
 from flask import request
 
@@ -47,13 +46,10 @@ def show() -> Values:
 def attention() -> Values:
     """Read the conditions that need a person."""
     statistics, states = shared_figures().service().statistics, shared_figures().endpoints(PERIODS[_window()]).states
-    return {"conditions": conditions(statistics, states, shared_figures().of(_opened))}
-
-
-def _opened() -> list[dict[str, Any]]:
+    # Not shared: a breaker that opened is announced once, and one that was closed here is gone at once.
     opened = breakers.page(services().database, BreakerState.OPEN, PageRequest(MAX_BREAKERS)).items
     reach = reach_of_breakers(opened)
-    return [each | {"reach": reach[each["target"]]} for each in opened]
+    return {"conditions": conditions(statistics, states, [each | {"reach": reach[each["target"]]} for each in opened])}
 
 
 @page.region("figures", live="rollups")

@@ -12,7 +12,10 @@ FRESH_SECONDS = 2.0
 
 
 class FreshReading(Generic[T]):
-    """Value of a read function that is at most `seconds` old; one thread reads, and the rest wait for it."""
+    """Value of a read function that is at most `seconds` old; one thread reads, and the rest wait for it.
+
+    An error is raised to all who waited: each would wait as long for one of its own.
+    """
 
     def __init__(self, read: Run[T], seconds: float = FRESH_SECONDS) -> None:
         self._read = read
@@ -20,13 +23,22 @@ class FreshReading(Generic[T]):
         self._lock = threading.Lock()
         self._read_at = float("-inf")
         self._value: T | None = None
+        self._failed_at = float("-inf")
+        self._error: Exception | None = None
 
     def get(self) -> T:
-        """Return the value; an error of the read function is raised to the thread that reads."""
+        """Return the value; raises the errors of the read function."""
+        asked_at = monotonic()
         with self._lock:
+            if self._error is not None and self._failed_at >= asked_at:
+                raise self._error
             if self._value is None or monotonic() - self._read_at >= self._seconds:
                 # From before the reading: the value is as old as its first statement.
                 began = monotonic()
-                self._value = self._read()
-                self._read_at = began
+                try:
+                    self._value = self._read()
+                except Exception as error:
+                    self._error, self._failed_at = error, monotonic()
+                    raise
+                self._read_at, self._error = began, None
             return self._value

@@ -43,7 +43,7 @@ class SharedFigures:
         return self.of(_endpoints, window)
 
     def of(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function reads, which depends on its arguments only; they are hashable."""
+        """Return what a function reads, which depends on the time and its hashable arguments, not on the request."""
         key = (read, args, *sorted(kwargs.items()))
         with self._lock:
             reading = self._readings.setdefault(key, FreshReading(partial(read, *args, **kwargs)))
@@ -58,6 +58,11 @@ def shared_figures() -> SharedFigures:
     """Return the figures of the current application."""
     found: SharedFigures = current_app.extensions.setdefault(EXTENSION, SharedFigures())
     return found
+
+
+def forget_figures() -> None:
+    """Let the next reader read all figures again, after a change that they show."""
+    current_app.extensions.pop(EXTENSION, None)
 
 
 def _figures() -> ServiceFigures:

@@ -1,5 +1,6 @@
 """Pages of activity: events, the audit log, one instant, API keys and the search."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -47,18 +48,38 @@ def test_newest_events_are_shown_behind_many_others(app: Flask, changes: Api, da
     assert "endpoint created" in Visitor(app, Scope.READ).get("/console/activity")
 
 
-def test_busy_service_shows_its_newest_events(app: Flask, database: Database) -> None:
-    """At 1,500 events in a second, two seconds have more events than the page reads."""
+def add_openings(database: Database, ages: Sequence[float]) -> None:
+    """Add an opened breaker for each age in seconds."""
     database.fetch(
         text(
             "INSERT INTO breaker_events (event_id, target, from_state, to_state, reason, occurred_at) "
-            "SELECT CAST(n AS TEXT), 't', 'closed', 'open', 'x', now() + (n - 15000) * INTERVAL '0.000667 seconds' "
-            "  FROM generate_series(1, 30000) AS n"
-        )
+            "SELECT CAST(n AS TEXT), 't', 'closed', 'open', 'x', now() - age * INTERVAL '1 second' "
+            "  FROM unnest(CAST(:ages AS FLOAT[])) WITH ORDINALITY AS u (age, n)"
+        ),
+        {"ages": [*ages]},
     )
+
+
+def test_busy_service_shows_its_newest_events(app: Flask, database: Database) -> None:
+    """At 1,500 events in a second, two seconds have more events than the page reads."""
+    add_openings(database, [number / 1500 for number in range(-15_000, 15_000)])
     page = Visitor(app, Scope.READ).get("/console/activity")
     assert "The latest 100 events, of the last 200 ms." in page
     assert "Nothing in the last" not in page
+
+
+def test_burst_hides_no_event_behind_a_quiet_time(app: Flask, database: Database) -> None:
+    """The quiet time promises few events in several windows, which one statement then reads in vain."""
+    add_openings(database, [*range(3, 18), *(30 + number * 0.06 for number in range(2500))])
+    assert "The latest 15 events, of the last 20.0 s." in Visitor(app, Scope.READ).get("/console/activity")
+
+
+def test_burst_ends_no_search_for_earlier_events(app: Flask, database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_executions(database, PAGE + 100)
+    database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '3 minutes'"))
+    add_openings(database, range(400, 4000, 200))
+    assert "The latest 18 events, of the last 2 d 7 h." in Visitor(app, Scope.READ).get("/console/activity")
 
 
 def test_page_that_can_read_no_window_says_so(app: Flask, changes: Api, monkeypatch: pytest.MonkeyPatch) -> None:

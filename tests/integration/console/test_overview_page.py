@@ -76,7 +76,8 @@ def test_each_condition_is_named_urgent_ones_first(reader: Visitor, database: Da
     assert "all of lettered" in page
 
 
-def test_pause_ends_from_the_overview(app: Flask, database: Database) -> None:
+def test_pause_ends_from_the_overview(app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_figures, "FreshReading", FreshReading)
     rows.add_endpoint(database, "paused")
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'paused'"))
     resume = "/console/do/post/endpoints/paused/resume"
@@ -129,7 +130,7 @@ def test_overview_costs_few_statements_beside_the_shared_figures(
     app.extensions.pop(shared_figures.EXTENSION)
 
 
-def test_each_further_viewer_of_the_overview_costs_the_database_nothing(
+def test_each_further_viewer_of_the_overview_reads_the_open_breakers_alone(
     app: Flask, database: Database, statements: Statements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows.add_endpoint(database)
@@ -143,4 +144,5 @@ def test_each_further_viewer_of_the_overview_costs_the_database_nothing(
     for viewer in viewers:
         for region in regions:
             viewer.get(region)
-    assert statements.texts == []
+    assert [text for text in statements.texts if "breakers" not in text] == []
+    assert len(statements.texts) <= len(viewers)

@@ -1,5 +1,7 @@
 """GET /stats/figures and /stats/endpoints: queues, endpoints that are held back, and endpoints in trouble."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +17,7 @@ from tests import rows
 from tests.cases import each_case
 from tests.endings import Ending, begin_rollups, put_endings
 from tests.integration.client import Api, services
+from tests.waiting import HUNG_SECONDS, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +135,34 @@ def test_figures_are_read_once_for_all_clients(api: Api, monkeypatch: pytest.Mon
         assert reads(path) == 0
         now[0] += 0.1
         assert reads(path) > 3
+
+
+def test_error_is_raised_to_all_who_waited_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would wait as long for an error of its own."""
+    began, goes_on, reads, asked = threading.Event(), threading.Event(), list[int](), list[int]()
+
+    def count() -> float:
+        asked.append(1)
+        return float(len(asked))
+
+    monkeypatch.setattr(fresh_reading, "monotonic", count)
+
+    def read() -> int:
+        reads.append(1)
+        began.set()
+        goes_on.wait(HUNG_SECONDS)
+        raise TimeoutError
+
+    reading = FreshReading(read)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(reading.get)
+        began.wait(HUNG_SECONDS)
+        before = len(asked)
+        others = [pool.submit(reading.get) for _ in range(3)]
+        eventually(lambda: len(asked) == before + 3, what="three that wait")
+        goes_on.set()
+        assert all(isinstance(each.exception(HUNG_SECONDS), TimeoutError) for each in (first, *others))
+    assert len(reads) == 1
+    with pytest.raises(TimeoutError):
+        reading.get()
+    assert len(reads) == 2
