@@ -38,6 +38,18 @@ LOCK_OF_JOB = statement(
      ORDER BY execution_id LIMIT :limit FOR UPDATE
     """,
 )
+# Ticks that were materialised ahead, before their job was paused, and became due in the pause. A rescheduled tick must
+# be due by its new instant too.
+LOCK_TICKS_IN_PAUSE = statement(
+    "executions.lock_ticks_in_pause",
+    """
+    SELECT e.execution_id, e.status, e.attempt_count, e.cancel_requested_at, e.abort_requested_at
+      FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
+     WHERE e.job_id = :job_id AND e.completed_at IS NULL AND e.status = 'PENDING' AND e.on_hold AND e.attempt_count = 0
+       AND e.scheduled_at > j.paused_at AND e.scheduled_at <= now() AND e.run_at <= now()
+     ORDER BY e.execution_id FOR UPDATE OF e
+    """,
+)
 # The UPDATE repeats the condition: a concurrent claim either comes first and is kept, or finds nothing to claim.
 CANCEL = statement(
     "executions.cancel",
@@ -159,6 +171,12 @@ def cancel_executions_of(
     found = connection.execute(LOCK_OF_JOB, params).all()
     done = _cancel(connection, found, scope)
     return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
+
+
+def cancel_ticks_in_pause(connection: Connection, job_id: str, actor: str | None) -> None:
+    """Cancel the ticks on hold of a paused repeating job that fell into its pause: at most those of one look-ahead."""
+    found = connection.execute(LOCK_TICKS_IN_PAUSE, {"job_id": job_id}).all()
+    _cancel(connection, found, CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_PAUSED))
 
 
 def cancel_the_rest(

@@ -1,7 +1,7 @@
 """Pausing and resuming jobs.
 
 A pause stops ticks and puts waiting executions on hold. Running executions continue; the scheduler puts their retries
-on hold. Ticks that fall into a pause are not caught up.
+on hold. Ticks that fall into a pause are not caught up; a resumption cancels ticks that were materialised before.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.queue.executions import on_hold
-from app.queue.executions.execution_cancellation import CancellationScope
+from app.queue.executions.execution_cancellation import CancellationScope, cancel_ticks_in_pause
 from app.queue.jobs import job_queries, retirement, unfinished_changes
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.unfinished_changes import Change
@@ -116,6 +116,8 @@ def begin_resumption(
     if not (has_retired and connection.execute(RAN_OUT, {"job_id": job_id}).first()):
         _refuse_retired(connection, job, "resumed")
     if job.status is JobStatus.PAUSED:
+        if job.timetable is not None:
+            cancel_ticks_in_pause(connection, job_id, actor)
         end = _next(connection, job, now)
         retires = bool(end["over"])
         connection.execute(RESUME, {"job_id": job_id} | end)

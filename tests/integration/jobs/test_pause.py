@@ -35,6 +35,33 @@ def test_pause_holds_waiting_executions_and_stops_ticks(api: Api, database: Data
     assert api.post(f"/jobs/{job['job_id']}/resume").json["status"] == "ACTIVE"
 
 
+def pass_seconds(database: Database, seconds: int) -> None:
+    """Move the instants of all jobs and executions into the past."""
+    for update in (
+        "executions SET scheduled_at = scheduled_at - :span, run_at = run_at - :span, created_at = created_at - :span",
+        "jobs SET paused_at = paused_at - :span, cron_last_tick_at = cron_last_tick_at - :span",
+    ):
+        database.fetch(text(f"UPDATE {update}"), {"span": timedelta(seconds=seconds)})
+
+
+def test_tick_materialised_ahead_that_falls_into_the_pause_is_skipped(api: Api, database: Database) -> None:
+    register(api)
+    for body in (interval(), interval(fixed_delay=True)):
+        job = created(api, body)
+        before = rows.add_tick(database, job["job_id"])
+        ahead = rows.add_tick(database, job["job_id"], due_in=timedelta(seconds=4))
+        behind = rows.add_tick(database, job["job_id"], due_in=timedelta(hours=1))
+        api.post(f"/jobs/{job['job_id']}/pause")
+        pass_seconds(database, 10)
+        resumed = api.post(f"/jobs/{job['job_id']}/resume").json
+        assert resumed["next_run_at"] is not None
+        assert status_of(database, before) == ("QUEUED", False)
+        assert status_of(database, ahead) == ("CANCELLED", False)
+        assert status_of(database, behind) == ("PENDING", False)
+        last = api.get(f"/executions/{ahead}/history").json["items"][-1]
+        assert (last["to"], last["reason"]) == ("CANCELLED", "JOB_PAUSED")
+
+
 def test_retries_of_executions_running_at_the_pause_are_held(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())

@@ -48,6 +48,7 @@ WAITS = {
     "executions.lock_for_rescheduling executions": CHUNK,
     "executions.lock_for_retry executions": CHUNK,
     "executions.lock_of_job executions": OF_JOB,
+    "executions.lock_ticks_in_pause executions": OF_JOB,
     **dict.fromkeys(
         [f"executions.prune {table}" for table in ("executions", "dead_letters", "jobs")],
         "tried first, with a lock timeout of 100 ms; executions.prune_free skips locked rows",
