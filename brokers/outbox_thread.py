@@ -87,6 +87,7 @@ class OutboxThread(BackgroundThread):
             if number > MANY:
                 self._hint(queue)
         self._follow_ups |= dict.fromkeys(sorted(done.follow_ups))
+        self.submit(done.written)
 
     def _is_done(self) -> bool:
         return not (self._waiting or self._is_busy)

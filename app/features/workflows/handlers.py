@@ -33,7 +33,7 @@ def _apply_together(connection: Connection, ends: Sequence[End]) -> HandlerResul
     if made is None:
         return _apply(connection, ends)
     counts, durations = advancing.series_of(made, time.monotonic() - began)
-    return HandlerResult(made.queues, counts, follow_ups=[made.workflow_id], durations=durations)
+    return HandlerResult(made.queues, counts, [made.workflow_id], durations, made.ends)
 
 
 def _follow_up(database: Database, workflow_id: str) -> HandlerResult:
@@ -41,7 +41,7 @@ def _follow_up(database: Database, workflow_id: str) -> HandlerResult:
     if not advancing.has_work(database, workflow_id):
         return HandlerResult()
     done = advancing.step(database, workflow_id)
-    return HandlerResult(done.queues, follow_ups=[workflow_id] if done.has_work else [])
+    return HandlerResult(done.queues, follow_ups=[workflow_id] if done.has_work else [], ends=done.ends)
 
 
 _SERIES = (*dict.fromkeys(metrics.ENDED.values()), metrics.DURATION, metrics.STARTED, metrics.STEP_SECONDS)

@@ -19,12 +19,14 @@ class HandlerResult:
         counts: Amounts to add to the metrics.
         follow_ups: Keys of work that the handler continues after the commit.
         durations: Values to observe in histograms.
+        ends: Ids of completion events that the handler has written itself.
     """
 
     queues: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[Series, int] = field(default_factory=dict)
     follow_ups: Collection[str] = ()
     durations: Sequence[tuple[Series, float]] = ()
+    ends: Sequence[str] = ()
 
 
 Apply = Callable[[Connection, Sequence[End]], HandlerResult]

@@ -40,13 +40,15 @@ LONGEST_WAIT_MS = 3_600_000
 class OutboxResult:
     """Numbers of events that are done and deferred, and of executions that became due, by queue.
 
-    `follow_ups` are names of handlers and keys of work that they continue: see `OutboxProcessor.follow_up`.
+    `follow_ups` are names of handlers and keys of work that they continue: see `OutboxProcessor.follow_up`. `written`
+    are ids of events that the handlers have written.
     """
 
     ends: int = 0
     defer: int = 0
     queues: Counter[str] = field(default_factory=Counter)
     follow_ups: frozenset[tuple[str, str]] = frozenset()
+    written: tuple[str, ...] = ()
     counts: Counter[Series] = field(default_factory=Counter, compare=False)  # of handlers, until they are committed
     durations: Sequence[tuple[Series, float]] = field(default=(), compare=False)
 
@@ -56,6 +58,7 @@ class OutboxResult:
             self.defer + other.defer,
             self.queues + other.queues,
             self.follow_ups | other.follow_ups,
+            self.written + other.written,
         )
 
 
@@ -162,7 +165,7 @@ class OutboxProcessor:
             key: One of the handler's follow-ups.
 
         Returns:
-            The queues with executions that became due, and follow-ups for further calls.
+            The queues with executions that became due, follow-ups for further calls, and written events.
 
         Raises:
             UnavailableError: The database cannot be reached; a chore continues the work.
@@ -171,7 +174,8 @@ class OutboxProcessor:
         if handler.follow_up is None:
             return OutboxResult()
         done = handler.follow_up(self._database, key)
-        return OutboxResult(queues=Counter(done.queues), follow_ups=frozenset((name, each) for each in done.follow_ups))
+        follow_ups = frozenset((name, each) for each in done.follow_ups)
+        return OutboxResult(queues=Counter(done.queues), follow_ups=follow_ups, written=tuple(done.ends))
 
     def _counted(self, done: OutboxResult) -> OutboxResult:
         """Add committed counts to the metrics; a transaction may have run several times."""
@@ -210,7 +214,7 @@ class OutboxProcessor:
     ) -> OutboxResult:
         """Run the handlers of events except the handlers `without`; return `done` with their results."""
         queues, counts, follow_ups = Counter[str](), Counter[Series](), set[tuple[str, str]]()
-        durations = list[tuple[Series, float]]()
+        durations, written = list[tuple[Series, float]](), list[str]()
         for handler in self._handlers:
             concerned = [end for end in ends if handler.name not in without and _remains(handler, end)]
             if concerned:
@@ -227,8 +231,10 @@ class OutboxProcessor:
                 queues.update(brought.queues)
                 counts.update(brought.counts)
                 durations += brought.durations
+                written += brought.ends
                 follow_ups.update((handler.name, key) for key in brought.follow_ups)
-        return replace(done, queues=queues, counts=counts, follow_ups=frozenset(follow_ups), durations=durations)
+        done = replace(done, queues=queues, counts=counts, durations=durations)
+        return replace(done, follow_ups=frozenset(follow_ups), written=tuple(written))
 
 
 def _remains(handler: Handler, end: End) -> bool:

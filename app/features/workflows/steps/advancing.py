@@ -6,7 +6,7 @@ work again: an end that was written while the step held the lock found the workf
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -77,10 +77,11 @@ LOOK = hot_statement(
 
 
 class StepResult(NamedTuple):
-    """Numbers of executions that became due, by queue, and whether the workflow has more work."""
+    """Numbers of executions that became due, by queue, whether there is more work, and ids of written events."""
 
     queues: Mapping[str, int]
     has_work: bool
+    ends: Sequence[str] = ()
 
 
 def advance(database: Database, workflow_id: str, *, until: Stopping, hint: Hint = nobody) -> None:
@@ -121,7 +122,7 @@ def step(database: Database, workflow_id: str) -> StepResult:
     if made is None or not made.has_changed:
         return StepResult({}, has_work=False)
     _count(made, time.monotonic() - began)
-    return StepResult(made.queues, has_work=has_work(database, workflow_id))
+    return StepResult(made.queues, has_work(database, workflow_id), made.ends)
 
 
 def has_work(database: Database, workflow_id: str) -> bool:
@@ -199,6 +200,6 @@ def _finish(connection: Connection, made: WorkflowStep) -> None:
         raise StepOvertakenError
     made.lasted_seconds = rows[0].seconds
     if after in FINAL_OF_WORKFLOW and made.workflow.execution_id is not None:
-        execution_end.end_attempt(connection, made.workflow_id, after, made.reason)
+        made.ends += execution_end.end_attempt(connection, made.workflow_id, after, made.reason)
     if after is not before:
         record_event(connection, ids.event_id(), StatusChange(made.workflow_id, before, after, made.reason), actor=None)

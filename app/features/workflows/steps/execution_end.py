@@ -15,7 +15,7 @@ from app.kernel import ids
 from app.kernel.errors import TemplateError
 from app.kernel.formats import compact_json
 from app.kernel.sql import statement
-from app.queue.executions.completion import Completion, complete_in
+from app.queue.executions.completion import Completion, complete_in, subscribed
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError, LogLine
 from app.queue.executions.verdict import Tried, Verdict, decide, failure_line, outcome
 from schema.states import ExecutionStatus, LogLevel, WorkflowReason, WorkflowStatus
@@ -59,11 +59,11 @@ FAILED = statement(
 
 def end_attempt(
     connection: Connection, workflow_id: str, status: WorkflowStatus, reason: WorkflowReason | None
-) -> None:
-    """Complete the attempt of an ended workflow; nothing happens if the attempt has ended otherwise."""
+) -> list[str]:
+    """Complete the attempt of an ended workflow, unless it has ended otherwise; returns ids of completion events."""
     row = connection.execute(ATTEMPT, {"workflow_id": workflow_id}).first()
     if row is None:
-        return
+        return []
     verdict = _verdict(connection, workflow_id, status, reason, row)
     completion = Completion(
         claim=_claim(row),
@@ -74,6 +74,7 @@ def end_attempt(
         logs=_log(verdict, row),
     )
     complete_in(connection, workflow_id, completion)
+    return [written.attempt_id for written in subscribed([completion])]
 
 
 def _verdict(

@@ -60,6 +60,7 @@ class WorkflowStep:
         lasted_seconds: Time from the creation of the workflow to its end; None if this step did not end it.
         has_changed: Whether the step changed a row.
         queues: Numbers of executions that became due, by queue.
+        ends: Ids of completion events of an execution that has ended with this workflow.
     """
 
     workflow: OpenWorkflow
@@ -74,6 +75,7 @@ class WorkflowStep:
     lasted_seconds: float | None = None
     has_changed: bool = False
     queues: Counter[str] = field(default_factory=Counter)
+    ends: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, workflow: OpenWorkflow) -> "WorkflowStep":

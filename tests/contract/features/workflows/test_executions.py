@@ -8,12 +8,17 @@ import pytest
 from sqlalchemy import text
 
 from app.features.workflows import execution_start
+from app.features.workflows.handlers import WORKFLOWS
 from app.kernel.db import Database
+from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions import reclaim_candidates
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from app.queue.executions.manual_retry import retry_execution
+from app.queue.executions.verdict import Verdict
 from app.queue.reading.explanation import explain
+from brokers.inbox import Inboxes
+from brokers.outbox_thread import OutboxThread
 from tests import rows
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import gate, job
@@ -22,6 +27,8 @@ from tests.contract.races.mortal import chores
 from tests.contract.scheduler.conftest import chores as scheduler_chores
 from tests.cron_jobs import add_interval_job, scheduled
 from tests.cron_jobs import job as stored_job
+from tests.verdicts import success
+from tests.waiting import eventually
 
 REPORT = {"nodes": [job("step", input={"day": "{{workflow.input.day}}"})]}
 
@@ -197,6 +204,22 @@ def test_sub_workflow_ends_its_node(database: Database) -> None:
     flows.handle_all(database)
     flows.advance(database, parent)
     assert flows.states(database, parent) == {"child": "SUCCEEDED", "last": "SUCCEEDED"}
+
+
+@pytest.mark.parametrize("verdict", [success({}), flows.FAILED])
+def test_worker_that_ends_a_sub_workflow_carries_its_parent_on(database: Database, verdict: Verdict) -> None:
+    define(database, "inner", REPORT)
+    child = {"name": "child", "endpoint": "inner", "input": {"day": 1}}
+    parent = flows.create(database, [child, job("next", "child", run_if="all_done")])
+    flows.advance(database, parent)
+    flows.advance(database, start(database, REPORT))
+    thread = OutboxThread(OutboxProcessor(database, handlers=[WORKFLOWS]), Inboxes())
+    thread.start()
+    try:
+        thread.submit(flows.end(database, flows.claims(database), verdict))
+        eventually(lambda: flows.states(database, parent)["next"] == "RUNNING", timeout=20)
+    finally:
+        thread.stop()
 
 
 def test_failed_sub_workflow_fails_its_node_and_a_cancelled_parent_cancels_it(database: Database) -> None:
