@@ -9,6 +9,7 @@ from typing import Any
 
 PROTOCOL = 1
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # a worker refuses a longer frame
+MAX_REASON_CHARACTERS = 300
 _LENGTH = struct.Struct("!I")
 # json.dumps and json.loads make more calls of Python functions for each frame.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
@@ -24,8 +25,13 @@ def encode(kind: str, **fields: Any) -> bytes:
 
 
 def encode_outcome(kind: str, key: MessageKey, **fields: Any) -> bytes:
-    """Return the bytes of the outcome of a message; an outcome that is too large to send becomes a FAILED."""
-    frame = encode(kind, **named(key), **fields)
+    """Return the bytes of the outcome of a message; an outcome that cannot be sent becomes a FAILED."""
+    try:
+        frame = encode(kind, **named(key), **fields)
+    except (TypeError, ValueError, RecursionError) as error:
+        # Raised to Dramatiq, it would leave the message without an outcome, and the actor would run again.
+        message = f"the result, or a message that follows, is not JSON: {error}"
+        return encode("FAILED", **named(key), error={"type": "UNSTORABLE", "message": message[:MAX_REASON_CHARACTERS]})
     if len(frame) <= MAX_FRAME_BYTES:
         return frame
     message = (

@@ -62,6 +62,18 @@ def test_refusal_of_a_long_frame_says_what_to_change() -> None:
         list(FrameReader().feed(TOO_LONG + hello))
 
 
+def circular() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize("result", [{1}, b"bytes", {(1, 2): 3}, circular()], ids=["set", "bytes", "key", "circular"])
+def test_result_that_is_not_json_fails_its_message(result: Any) -> None:
+    (failed,) = kit_frames.FrameReader().feed(kit_frames.encode_outcome("DONE", ("exec_1", 1), result=result))
+    assert (failed["kind"], failed["execution"], failed["error"]["type"]) == ("FAILED", "exec_1", "UNSTORABLE")
+
+
 @pytest.mark.parametrize("piece", [7, 65_536, 2 * MAX_FRAME_BYTES])
 def test_outcome_that_is_too_large_becomes_a_failure_and_is_skipped(piece: int) -> None:
     named = {"execution": "exec_0", "attempt": 2}
