@@ -101,10 +101,10 @@ class MessageInHand(MessageProxy):
         if error is None:
             return shown | {"type": "FAILED", "message": "a middleware has failed the message"} | _traceback(told)
         lines = told or "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=MAX_FRAMES))
-        causes = [f"{type_name(each)}: {each}"[:200] for each in _causes(error)]
+        causes = [f"{type_name(each)}: {_text_of(each)}"[:200] for each in _causes(error)]
         return shown | {
             "type": type_name(error),
-            "message": str(error)[:MAX_MESSAGE_CHARACTERS],
+            "message": _text_of(error)[:MAX_MESSAGE_CHARACTERS],
             **_traceback(lines),
             **({"causes": causes} if causes else {}),
             **({"category": self.category} if self.category else {}),
@@ -116,6 +116,14 @@ def type_name(error: BaseException) -> str:
     type_ = type(error)
     is_built_in = getattr(builtins, type_.__name__, None) is type_
     return type_.__name__ if is_built_in else f"{type_.__module__}.{type_.__qualname__}"
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the text of an exception, whose own method may fail: the message would stay without an outcome."""
+    try:
+        return str(error)
+    except Exception as failed:  # noqa: BLE001 - code of the user
+        return f"<its text is missing: str() raised {type_name(failed)}>"
 
 
 def _traceback(lines: Any) -> dict[str, str]:
