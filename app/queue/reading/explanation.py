@@ -25,7 +25,10 @@ LAST_EVENT = statement(
 read_together(LAST_EVENT, execution_id="TEXT")
 _REQUESTS = [ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED]
 _ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
-CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
+CANCELLING = [
+    *(ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, ChangeReason.JOB_PAUSED),
+    *_REQUESTS,
+]
 
 
 class _Event(NamedTuple):
@@ -133,6 +136,8 @@ def _cancelled(reads: Reads, facts: Facts) -> Explanation:
         text = f"Attempt {facts.attempt_count} was aborted{_by(event)}; it may have been delivered."
     elif event.reason in _REQUESTS:
         text = f"Its cancellation was requested{_by(event)} while it was running; it ended without success."
+    elif event.reason is ChangeReason.JOB_PAUSED:
+        text = f"It was skipped, because its instant fell into a pause of its job, which was resumed{_by(event)}."
     reason = "JOB_CANCELLED" if cause else "CANCELLED"
     return Explanation(ExecutionStatus.CANCELLED, reason, text, facts.completed_at, None, details)
 

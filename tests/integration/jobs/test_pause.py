@@ -60,6 +60,8 @@ def test_tick_materialised_ahead_that_falls_into_the_pause_is_skipped(api: Api, 
         assert status_of(database, behind) == ("PENDING", False)
         last = api.get(f"/executions/{ahead}/history").json["items"][-1]
         assert (last["to"], last["reason"]) == ("CANCELLED", "JOB_PAUSED")
+        explained = api.get(f"/executions/{ahead}/explain").json
+        assert (explained["reason"], "fell into a pause" in explained["explanation"]) == ("CANCELLED", True)
 
 
 def test_retries_of_executions_running_at_the_pause_are_held(api: Api, database: Database) -> None:
