@@ -1,13 +1,14 @@
 """Outcomes that processes report, as results, errors and jobs; a frame may hold anything."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.dispatch.actor_link.frames import FrameKind
 from app.catalog.specs.actor import ErrorCategory
 from app.kernel.access.api_keys import CREATE_PREFIX
-from app.kernel.formats import is_deeper, is_unstorable, storable
+from app.kernel.formats import MAX_DIGITS, is_deeper, is_unstorable, storable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.job_bounds import (
     MAX_DELAY_MS,
@@ -25,6 +26,7 @@ MAX_OPTIONS_BYTES = 16_384
 MAX_CAUSES = 10
 MAX_FOLLOWING = 500  # jobs that one statement creates
 MAX_FOLLOWING_BYTES = 4 * 1024 * 1024
+_MAY_HAVE_LONG_INTEGER = re.compile("[0-9]{39}")  # more than MAX_DIGITS
 _REPORTED = {ErrorCategory.EXPECTED.value, ErrorCategory.INTERRUPTED.value, ErrorCategory.MALFORMED.value}
 
 
@@ -119,7 +121,15 @@ def _json_of(value: Any) -> str:
     text = json.dumps(value, allow_nan=False)
     if is_unstorable(value, text):
         raise ValueError("a text has a NUL character or half of a surrogate pair")
+    if _MAY_HAVE_LONG_INTEGER.search(text):
+        json.loads(text, parse_int=_check_digits)
     return text
+
+
+def _check_digits(digits: str) -> None:
+    # Read from the database it would be a floating-point number, silently another one.
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
 
 
 def _is_storable(value: Any) -> bool:

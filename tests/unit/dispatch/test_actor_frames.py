@@ -115,7 +115,7 @@ def test_result_is_the_body_and_may_be_absent() -> None:
     assert (refused.value.type, refused.value.permanent) == ("RESULT_TOO_LARGE", True)
 
 
-UNSTORABLE = [json.loads(r'"\u0000"'), json.loads(r'"\ud800"'), float("nan"), float("inf")]
+UNSTORABLE = [json.loads(r'"\u0000"'), json.loads(r'"\ud800"'), float("nan"), float("inf"), 10**38, -(10**38)]
 
 
 @pytest.mark.parametrize("value", UNSTORABLE)
@@ -131,6 +131,11 @@ def test_value_that_cannot_be_stored_is_refused(value: object) -> None:
 def test_text_about_unstorable_characters_and_a_pair_of_surrogates_is_stored() -> None:
     for text in (r"\u0000", "\U0001f600"):
         assert result_of({"kind": "DONE", "result": text}) == {"body": text}
+
+
+@pytest.mark.parametrize("value", [10**38 - 1, -(10**38) + 1, "1" * 50, 1e300])
+def test_number_of_38_digits_and_a_text_of_more_are_stored(value: object) -> None:
+    assert result_of({"kind": "DONE", "result": [value]}) == {"body": [value]}
 
 
 @pytest.mark.parametrize("value", UNSTORABLE)
