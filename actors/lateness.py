@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.function_types import Written
 from app.queue.claiming.release import MIN_DEFERRAL_MS
@@ -29,8 +29,7 @@ def waited_too_long(attempt: Attempt) -> bool:
     return is_too_late(attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class Dated:
+class Dated(NamedTuple):
     """Permission of an attempt with an `expires_at`."""
 
     attempt: Attempt

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.features.breakers.rules import StoredBreaker
 from app.features.breakers.store import NOTABLE, standing_of
@@ -33,8 +33,7 @@ Aborts = list[tuple[str, int, datetime]]
 """Claims whose attempt is to be aborted, as `app.queue.executions.execution_model.ClaimKey` has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlowState:
+class FlowState(NamedTuple):
     """Answer to the statement; `aborts` are of the worker's own claims, `breakers` open, half open or watched."""
 
     revision: int  # of the rules

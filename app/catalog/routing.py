@@ -5,7 +5,6 @@ transaction.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -64,8 +63,7 @@ MOVE = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Pattern of endpoint names, and the queue of matching endpoints.
 
     `*` matches any number of characters, `?` one character, and all other characters themselves.
@@ -75,8 +73,7 @@ class Route:
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(NamedTuple):
     """Current routes, in order, their source, and the entity tag of this state."""
 
     routes: tuple[Route, ...]

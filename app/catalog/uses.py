@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -150,8 +150,7 @@ def _of_value(noun: str) -> NamedStatement:
 OF_VALUE = {noun: _of_value(noun) for noun in REFERS}
 
 
-@dataclass(frozen=True, slots=True)
-class UseExample:
+class UseExample(NamedTuple):
     """A use; `title` is the name of a job or of a node, or the endpoint version of an execution."""
 
     id: str
@@ -176,8 +175,7 @@ class WaitingVersion:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(NamedTuple):
     name: str
     uses: Sequence[Use]
     waiting: Sequence[WaitingVersion] = ()

@@ -4,7 +4,7 @@ A row is written in the transaction of the request's effect, so a row exists exa
 concurrent requests with one key, the second waits for the first at the primary key.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
@@ -45,8 +45,7 @@ PRUNE = deletion(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedRequest:
+class KeyedRequest(NamedTuple):
     """A request with an idempotency key; `key_id` is the id of the API key.
 
     `fingerprint` is equal for equal requests; `request_id` is new for each repetition.
@@ -58,15 +57,13 @@ class KeyedRequest:
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class StoredAnswer(NamedTuple):
     status: int
     etag: str | None
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeyClaim:
+class KeyClaim(NamedTuple):
     """The stored use of a key: whether the current sending took the key, the request, and the answer.
 
     `request_id` is the id of the sending that took the key. Without an answer the work is not done yet, or was

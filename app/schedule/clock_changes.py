@@ -1,7 +1,7 @@
 """Clock changes of a day, and their effect on cron schedules."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
@@ -9,8 +9,7 @@ from app.schedule.day import MINUTE, Day
 from app.schedule.zones import time_zone
 
 
-@dataclass(frozen=True, slots=True)
-class ClockChange:
+class ClockChange(NamedTuple):
     """Change of a zone's offset at an instant: local times from `first` to `last` do not exist, or come twice."""
 
     at: datetime

@@ -6,8 +6,8 @@ in its own way (`9-9` in the hours means all day), so the text is parsed here an
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
+from typing import NamedTuple
 
 from app.kernel.errors import Detail, InvalidCronError
 
@@ -36,8 +36,7 @@ _ITEM = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(NamedTuple):
     name: str
     low: int
     high: int
@@ -57,8 +56,7 @@ _FIELDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CronExpression:
+class CronExpression(NamedTuple):
     """Values that each field matches; Sunday is 0.
 
     `either_day` is crontab(5)'s rule: if neither day field begins with `*`, one match is enough, otherwise both must

@@ -6,10 +6,10 @@ tick.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.kernel.formats import MICROSECOND
@@ -22,8 +22,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 _MINUTE_US = MINUTE // MICROSECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(NamedTuple):
     """A local date, from its first instant to the first instant of the next date."""
 
     local: date
@@ -59,8 +58,7 @@ class Day:
         return (instant - self.start) // MINUTE
 
 
-@dataclass(frozen=True, slots=True)
-class DayStarts:
+class DayStarts(NamedTuple):
     """Starts of one timetable on a day.
 
     Attributes:
@@ -194,8 +192,7 @@ def _of_cron(schedule: Schedule, day: Day) -> DayStarts:
     return DayStarts.once_a_minute(bits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(NamedTuple):
     """Part of a day with one offset of a zone from UTC; `offset` is None if the clock changes in it."""
 
     start: datetime
@@ -208,7 +205,7 @@ def _stretches(timezone: str, day: Day) -> tuple[_Stretch, ...]:
     found: list[_Stretch] = []
     for hour in _hours(time_zone(timezone), day):
         if found and hour.offset is not None and found[-1].offset == hour.offset:
-            found[-1] = replace(found[-1], end=hour.end)
+            found[-1] = found[-1]._replace(end=hour.end)
         else:
             found.append(hour)
     return tuple(found)

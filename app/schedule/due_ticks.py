@@ -4,8 +4,8 @@ Ticks are chosen ahead of their instant. A tick before `now` was missed: no sche
 """
 
 from collections import deque
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from app.kernel.formats import MICROSECOND
 from app.schedule.interval import Interval
@@ -16,8 +16,7 @@ MAX_STEPS = 5000  # ticks of a cron job considered per statement; more than any 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class DueJob:
+class DueJob(NamedTuple):
     """Repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
 
     `busy`: executions of the job must not overlap, and an execution is unfinished.
@@ -31,8 +30,7 @@ class DueJob:
     horizon: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(NamedTuple):
     """Chosen ticks of one job, in order, its next tick, and the numbers of skipped ticks.
 
     Without a next tick the job retires, unless it `waits` for the end of the execution.

@@ -1,7 +1,7 @@
 """Intervals: instants at equal distances from a start, by elapsed time."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import duration_ms
@@ -10,8 +10,7 @@ SHORTEST_MS = 10
 LONGEST_MS = 366 * 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A tick at `start`, and one every `every_ms` milliseconds after it."""
 
     start: datetime

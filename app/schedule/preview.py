@@ -3,9 +3,9 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from cronsim.explain import Expression
 
@@ -17,8 +17,7 @@ _MINUTE = timedelta(minutes=1)
 _SUFFIXES = {"1": "st", "2": "nd", "3": "rd"}
 
 
-@dataclass(frozen=True, slots=True)
-class NextRun:
+class NextRun(NamedTuple):
     """Future run: the instant, its local time in the schedule's zone, and a note on a clock change."""
 
     run_at: datetime

@@ -5,8 +5,9 @@ Only the minute field of a cron expression changes, within its hours, or the pha
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from app.schedule.cron_expression import WORDS, CronExpression
 from app.schedule.day import MINUTE, Day, DayStarts, starts_on
@@ -16,8 +17,7 @@ FARTHEST = 30  # minutes by which an interval moves
 _DAY_MINUTES = 1440
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedMove:
+class ProposedMove(NamedTuple):
     """Proposal for a schedule: `offset` is 0 if the schedule stays, for the given reason."""
 
     offset: int

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
@@ -26,8 +27,7 @@ Counts = Counter[str]
 """Counts of the changes of one run of a chore, by name; the log shows counts above zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chore:
+class Chore(NamedTuple):
     """Entry of the plan: runs at the start of the process and then at every interval, on a thread of the scheduler.
 
     A run that is still busy at its next interval is not started twice. Every scheduler process runs every chore, so

@@ -4,7 +4,6 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -65,5 +64,5 @@ def with_conditions(database: Database, plan: Sequence[Chore]) -> list[Chore]:
     """Return the chores of a plan, first the chores with a condition, which run only while it holds."""
     statements = {chore.name: chore.condition for chore in plan if chore.condition is not None}
     conditions = Conditions(database, statements)
-    conditional = [replace(chore, run=partial(conditions.run, chore)) for chore in plan if chore.name in statements]
+    conditional = [chore._replace(run=partial(conditions.run, chore)) for chore in plan if chore.name in statements]
     return [*conditional, *(chore for chore in plan if chore.name not in statements)]

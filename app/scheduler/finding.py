@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from app.kernel.errors import LockedError
 from app.kernel.formats import numbered
@@ -15,8 +15,7 @@ START_SCHEDULER = "start a scheduler (`python -m app.scheduler`), or read its lo
 MAX_COUNTED = 1_000  # rows of a finding, and of one batch of a repair
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Problem that a check has found, and its fix in words; `repair` applies a safe fix and returns the rows changed.
 
     After a finding that `ends` the examination, other checks would only fail.

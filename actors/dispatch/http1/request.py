@@ -3,8 +3,8 @@
 import base64
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from actors.dispatch.connector import Origin
@@ -25,8 +25,7 @@ MAX_KEPT_LENGTH = 4096
 """Maximum length of a URL with its header values in the caches: longer ones come from inputs of up to a megabyte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(NamedTuple):
     """A parsed URL."""
 
     origin: Origin

@@ -6,10 +6,9 @@ The name is a digest of the definition, so equal definitions share an endpoint, 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from marshmallow import ValidationError
 
@@ -36,8 +35,7 @@ _HTTP_URL = re.compile(r"^https?://[^/?#]", re.IGNORECASE)
 COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints AS e WHERE {IS_INLINE}")  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True)
-class InlineEndpoint:
+class InlineEndpoint(NamedTuple):
     """A definition, and the name that follows from it."""
 
     name: str
@@ -97,8 +95,7 @@ def _literal_faults(spec: Mapping[str, Any]) -> dict[str, Any]:
     return faults
 
 
-@dataclass(frozen=True, slots=True)
-class InlineEndpoints:
+class InlineEndpoints(NamedTuple):
     """Registration of inline endpoints: at most `maximum`; 0 turns them off."""
 
     maximum: int

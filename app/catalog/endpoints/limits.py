@@ -6,7 +6,7 @@ Executions whose inputs have the same value at a placeholder have the same limit
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.check_spec import input_faults
 from app.catalog.templates.compilation import INPUT, FieldKind, FieldRule, compile_fields
@@ -66,8 +66,7 @@ class Rate:
         return shown | ({"window": "sliding"} if self.is_sliding else {"burst": self.burst})
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointLimits:
+class EndpointLimits(NamedTuple):
     """Limits of an endpoint, or of each of its keys."""
 
     max_in_flight: int | None

@@ -7,9 +7,8 @@ becomes text. A literal `{{` cannot be written, but a config value may contain i
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.templates import urls
 from app.catalog.templates.nodes import (
@@ -52,8 +51,7 @@ class FieldKind(Enum):
     OPAQUE = auto()  # any JSON, stored as given; its braces are no variables of this spec
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRule:
+class FieldRule(NamedTuple):
     """Rendering of one field, and the namespaces of the variables that the field may hold."""
 
     kind: FieldKind

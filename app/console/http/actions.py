@@ -3,9 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, redirect, request
@@ -33,8 +32,7 @@ class _UndoneError(Exception):
 View = TypeVar("View", bound=Callable[..., "Done | Response"])
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """An action that was done: a notice for the next page, and its path; empty for the page that has the form."""
 
     notice: str

@@ -3,9 +3,8 @@
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from flask import Blueprint, Response, current_app, g, request
 from markupsafe import Markup
@@ -41,8 +40,7 @@ ReadValues = Callable[..., Values]
 Read = TypeVar("Read", bound=ReadValues)
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """Part of a page that is refreshed: `live` are the names of the changes after which a browser reads it again.
 
     A region that is not `refreshed` is read with its page only; the page survives its failure.

@@ -3,9 +3,9 @@
 import gzip
 import hashlib
 import mimetypes
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from flask import Blueprint, Response, request
 
@@ -17,8 +17,7 @@ _SUFFIXES = {".css", ".js", ".svg"}
 _HASH_CHARACTERS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """Content of a file, and its content compressed by gzip."""
 
     content: bytes

@@ -1,9 +1,8 @@
 """Catalogue: payload specs, configs, secrets by name only, and the pages of one of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Response
 from marshmallow import ValidationError
@@ -32,8 +31,7 @@ MAX_AUDITED = 20
 MAX_VALUE = 1_000_000  # characters in a form
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueKind:
+class CatalogueKind(NamedTuple):
     """A kind of the catalogue: its table, its words, and the work that a change applies to."""
 
     path: str

@@ -1,9 +1,8 @@
 """Changes in the time of charts: definitions, limits and pauses, breakers, started and lost workers."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.console.http.page_rendering import now
 from app.console.http.request_values import once_a_request
@@ -28,8 +27,7 @@ _KINDS = frozenset(
 _WITHOUT_EFFECT = frozenset({ResourceType.NOTIFICATION_RULE, ResourceType.GRANT})  # on deliveries
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """Changes since an instant, newest first; None if there are too many to name, also in the last part."""
 
     lines: Sequence[EventLine]

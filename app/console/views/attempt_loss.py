@@ -1,7 +1,7 @@
 """Losses of attempts: the end of the worker's lease, the reclaim, and a result that came after it; pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.queue.executions.execution_model import AttemptRecord
 from app.queue.reading.holders import Holders
@@ -10,8 +10,7 @@ LOST = frozenset({"WORKER_LOST", "STUCK"})
 NOBODY = Holders()
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """The end of the worker's lease, and the arrival of the result, which was refused; None where unknown."""
 
     lease_until: datetime | None = None

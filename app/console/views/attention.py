@@ -1,10 +1,9 @@
 """Attention: conditions of the service that need a person, the most urgent first."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.console.views.words import duration, number, plural
 from app.features.control.statistics import ServiceStatistics
@@ -17,8 +16,7 @@ from app.kernel.formats import numbered
 OVERDUE_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """One condition: `subject` is shown in bold, `since` is an instant, `page` the page that helps, with its query.
 
     `remedy` is the operation that ends it, `of` the part of its path, and `reach` what it affects, in words.

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.console.views import words
 from app.console.views.chart_marks import Mark
@@ -15,8 +15,7 @@ Values = list[float | None]
 """Values of a figure by step, None where nobody counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLine:
+class ChartLine(NamedTuple):
     """A figure of a chart; `tone` is its colour."""
 
     label: str
@@ -24,8 +23,7 @@ class ChartLine:
     values: Values
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """Figures over time with one unit: `/s`, `ms` or none; `is_listed` if they are of deliveries."""
 
     name: str

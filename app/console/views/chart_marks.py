@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.console.views.event_lines import EventLine
 from app.features.rollups.delivery_history import Range
@@ -12,8 +12,7 @@ MAX_WORDS = 3
 _TONES = ("bad", "warn", "wait", "good")  # the tone of a mark is the first of these
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Changes of one step, at the instant of the first."""
 
     at: datetime

@@ -1,8 +1,8 @@
 """Strips of a day: pictures of starts along the minutes of a day, as numbers for SVG."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from app.schedule.day import Day, runs_of
 
@@ -14,8 +14,7 @@ DENSE = 5  # minutes: starts that are closer are drawn as a band
 HOURS_APART = 3
 
 
-@dataclass(frozen=True, slots=True)
-class HourMark:
+class HourMark(NamedTuple):
     """A full hour: its minute on the axis, also in percent of the day, and its local time."""
 
     at: int
@@ -23,8 +22,7 @@ class HourMark:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """Starts of some minutes: the busiest minute decides the height."""
 
     at: int
@@ -35,22 +33,19 @@ class Bar:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(NamedTuple):
     at: int
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Dash:
+class Dash(NamedTuple):
     """Starts at equal distances, as a dashed line: its path, and the gap between two starts."""
 
     path: str
     gap: int
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(NamedTuple):
     """Starts of one schedule: single starts as dashes, frequent starts as bands."""
 
     dashes: Sequence[Dash]

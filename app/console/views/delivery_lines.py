@@ -1,7 +1,7 @@
 """Deliveries in words: the outcome of an attempt, and what followed. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.features.events.event import Event, EventKind
 
@@ -13,8 +13,7 @@ _OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryLine:
+class DeliveryLine(NamedTuple):
     """An attempt that has ended."""
 
     id: str

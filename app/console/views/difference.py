@@ -1,9 +1,8 @@
 """Differences between two versions of a definition: one line for each value, named by its path."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.kernel.formats import canonical_json
 
@@ -14,8 +13,7 @@ _QUOTED = frozenset('."')
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedValue:
+class ChangedValue(NamedTuple):
     """A value that differs; an empty text stands for a value that is absent."""
 
     path: str

@@ -1,7 +1,7 @@
 """Events in words, with the address of their subject. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.console.views.places import place_of
 from app.console.views.words import duration
@@ -35,8 +35,7 @@ _CODES = frozenset({"error", "from", "to", "reason", "trigger"})  # details with
 _HIDDEN = frozenset({"node", "item", "run", "resource_type", "worker_id", "action"})
 
 
-@dataclass(frozen=True, slots=True)
-class EventLine:
+class EventLine(NamedTuple):
     """An event; `what` is its kind in words, `of` its subject, with its address or an empty one."""
 
     id: str

@@ -1,10 +1,9 @@
 """First steps of a new installation until its first delivery."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class FirstStep:
+class FirstStep(NamedTuple):
     """A step; `is_done` once the service has its result. `page` has a form that does it, for its operation."""
 
     title: str

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
+from typing import NamedTuple
 
 from app.features.workflows.rules.graph_formats import DrawnNode
 
@@ -22,8 +23,7 @@ _SHOWN = 22  # characters of a name
 Edges = Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedNode:
+class PlacedNode(NamedTuple):
     """A node with its left upper corner; `title` fits into it."""
 
     node: DrawnNode
@@ -33,16 +33,14 @@ class PlacedNode:
     is_critical: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedEdge:
+class PlacedEdge(NamedTuple):
     """An edge as the path of an SVG."""
 
     path: str
     is_critical: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GraphPicture:
+class GraphPicture(NamedTuple):
     """A picture and its size; `left_out` counts the nodes that are not drawn."""
 
     width: int

@@ -1,7 +1,7 @@
 """Heatmap of lateness: steps of time from left to right, classes of lateness from the bottom to the top."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.console.views import words
 from app.console.views.delivery_totals import up_to
@@ -11,8 +11,7 @@ from schema.rollup_bounds import LATE_MS
 SHADES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """Attempts of one class of lateness in one step, and their share of the step from 1 to SHADES."""
 
     column: int
@@ -21,8 +20,7 @@ class Cell:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Heatmap:
+class Heatmap(NamedTuple):
     """Lateness over time: columns are steps, rows are classes, the latest one on top."""
 
     columns: int

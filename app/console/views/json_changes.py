@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.console.views.difference import different_texts
 from app.kernel.formats import is_same_json
@@ -19,8 +18,7 @@ class Absent:
 ABSENT = Absent()
 
 
-@dataclass(frozen=True, slots=True)
-class JsonChange:
+class JsonChange(NamedTuple):
     """A changed place; an empty text is a value that one side does not have."""
 
     place: str

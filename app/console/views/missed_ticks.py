@@ -4,8 +4,8 @@ The choice of ticks by the scheduler decides each picture.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from app.schedule.due_ticks import DueJob, choose_ticks
 from app.schedule.timetable import Timetable
@@ -21,8 +21,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 _NOW = _START + (TICKS + 0.5) * _HOUR
 
 
-@dataclass(frozen=True, slots=True)
-class TickPicture:
+class TickPicture(NamedTuple):
     """Ticks before, within and behind a band of time.
 
     Attributes:

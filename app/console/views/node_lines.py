@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.features.workflows.rules.graph_formats import Drawing
 from app.features.workflows.rules.model import NodeReason
@@ -21,8 +21,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLine:
+class NodeLine(NamedTuple):
     """A node; `why` explains its state, `took_ms` is the time from ready to its end, or until now."""
 
     node: StoredNode

@@ -1,7 +1,7 @@
 """Figures of the overview: the sum of a window, and its course as sparklines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.console.views.delivery_totals import total_of, up_to
 from app.console.views.sparkline import Sparkline, sparkline
@@ -23,8 +23,7 @@ TROUBLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFigure:
+class ShownFigure(NamedTuple):
     """A figure: its value now or over the window, a note, and its course."""
 
     label: str

@@ -1,8 +1,8 @@
 """Periods of a list: bars of the deliveries in equal steps of time, of which a person chooses one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.console.views.counted_time import counted_ends
 from app.features.rollups.delivery_history import Point
@@ -11,8 +11,7 @@ BAR_HEIGHT = 40.0
 _LOWEST = 1.5  # so that a single delivery is seen
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodBar:
+class PeriodBar(NamedTuple):
     """A step with deliveries: its place from the left, its counts and the heights of both."""
 
     place: int

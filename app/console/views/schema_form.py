@@ -5,10 +5,9 @@ Objects, lists of objects and scalars become fields, to MAX_DEPTH levels; anythi
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.console.views.input_field import (
     COUNT,
@@ -58,8 +57,7 @@ class _TooManyFieldsError(Exception):
     """A form would have more than MAX_FIELDS fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Maker:
+class _Maker(NamedTuple):
     """Maker of the fields of one schema; `numbers` counts the fields, since a recursive schema has no end."""
 
     root: Schema

@@ -1,14 +1,13 @@
 """Sparkline: values of equal steps of time as paths of an SVG, with gaps for missing values."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 WIDTH, HEIGHT = 300, 56
 _PAD = 2  # so that the line is not cut at its top
 
 
-@dataclass(frozen=True, slots=True)
-class Sparkline:
+class Sparkline(NamedTuple):
     """Paths of a line and of the area below it, in a box of WIDTH by HEIGHT; `top` is the value of the upper edge."""
 
     line: str

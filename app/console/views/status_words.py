@@ -1,13 +1,12 @@
 """Statuses: each has a tone and a glyph, so that no status depends on its colour alone."""
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStatus:
+class ShownStatus(NamedTuple):
     """A status as it is shown; `tone` is a class of the style sheet: good, bad, warn, busy, wait or off."""
 
     word: str

@@ -5,9 +5,9 @@ attempt is never too narrow to be seen.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import NamedTuple
 
 from app.console.views import words
 from app.console.views.attempt_loss import LOST, NOBODY, Loss, loss_of
@@ -24,8 +24,7 @@ MAX_TICKS = 6
 _IDLE = frozenset({"planned", "late", "unheld"})
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A stretch of one row, with its words.
 
     `kind` is planned, late, good, bad, uncertain, lost, unheld, refused or busy.
@@ -37,16 +36,14 @@ class Stretch:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnStretch:
+class DrawnStretch(NamedTuple):
     kind: str
     x: float
     width: float
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineRow:
+class TimelineRow(NamedTuple):
     """One attempt, or the wait for it."""
 
     label: str
@@ -55,14 +52,12 @@ class TimelineRow:
     pieces: Sequence[DrawnStretch]
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     x: float
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(NamedTuple):
     """The picture, in units of its view box."""
 
     rows: Sequence[TimelineRow]
@@ -83,8 +78,7 @@ class Timeline:
         return TOP + ROW * len(self.rows) + BOTTOM
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     label: str
     note: str
     pieces: Sequence[Stretch]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -170,8 +170,7 @@ def _page(database: Database, params: dict[str, Any], wanted: PageRequest) -> Pa
     return page_of(rows, "created_at", "name", wanted, offering.of)
 
 
-@dataclass(frozen=True, slots=True)
-class _Offering:
+class _Offering(NamedTuple):
     """Processes and instants by the endpoints of some actors."""
 
     counts: dict[str, int]

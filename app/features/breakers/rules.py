@@ -7,7 +7,6 @@ are counted by endpoint in slots of ten seconds of the database's clock, over al
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 from operator import attrgetter
@@ -87,8 +86,7 @@ class Counted(NamedTuple):
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerSettings:
+class BreakerSettings(NamedTuple):
     """An endpoint's `breaker`, with its defaults."""
 
     failure_ratio: float = 0.5

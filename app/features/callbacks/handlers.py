@@ -7,9 +7,8 @@ execution says so.
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row
 
@@ -63,8 +62,7 @@ class _EndpointReplacedError(Exception):
     """An endpoint has changed since it was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """A callback of a completion event."""
 
     end: End

@@ -171,9 +171,9 @@ def _shape(snapshot: _Snapshot) -> dict[str, Any]:
     service = snapshot.service
     return {
         "queues": [QueueSchema().dump(asdict(each)) for each in service.queues],
-        "workers": asdict(service.workers),
+        "workers": service.workers._asdict(),
         "schedulers": snapshot.schedulers,
-        "held": [asdict(each) for each in service.held],
+        "held": [each._asdict() for each in service.held],
         "paused_endpoints": service.paused_endpoints,
         "breakers": service.breakers,
         "schedules_behind_seconds": service.seconds_behind,

@@ -1,8 +1,7 @@
 """Delivery statistics: number, lateness and duration of recently ended executions, and running executions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, TextClause
 
@@ -112,8 +111,7 @@ RUNNING = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Percentiles:
+class Percentiles(NamedTuple):
     """Percentiles in milliseconds; None without values."""
 
     p50: int | None
@@ -121,8 +119,7 @@ class Percentiles:
     p99: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryStatistics:
+class DeliveryStatistics(NamedTuple):
     """Ended and running executions of one endpoint, or of all.
 
     `lateness_ms` is the time from the due instant of the last attempt to its start.
@@ -138,8 +135,7 @@ class DeliveryStatistics:
     in_flight: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryReport:
+class DeliveryReport(NamedTuple):
     """Statistics overall and of the MAX_ENDPOINTS busiest endpoints.
 
     They cover the last `covered_seconds`: less than requested if more executions ended than a report reads.

@@ -1,7 +1,7 @@
 """States of endpoints: deliveries of a window by the rollups, and the present holds of endpoints."""
 
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from app.catalog.endpoints import live_settings
 from app.features.breakers import store as breakers
@@ -17,8 +17,7 @@ from schema.states import BreakerState
 MAX_BREAKERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointStates:
+class EndpointStates(NamedTuple):
     """Endpoints with deliveries in the window or something that holds them back, and the window."""
 
     window: Window

@@ -1,6 +1,5 @@
 """/stats/figures."""
 
-from dataclasses import asdict
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -98,7 +97,7 @@ def figures() -> dict[str, Any]:
         "paused_endpoints": service.paused_endpoints,
         "open_breakers": service.breakers[BreakerState.OPEN],
         "half_open_breakers": service.breakers[BreakerState.HALF_OPEN],
-        "workers": asdict(service.workers),
+        "workers": service.workers._asdict(),
         "schedules_behind_seconds": service.seconds_behind,
         "letters": service.open_letters,
         "late_ends": service.late_ends,

@@ -1,8 +1,8 @@
 """Executions that schedulers took back from lost workers, by worker."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.features.control.store import ListedWorker, WorkerState
 from app.kernel.db import Database, chunked_scan
@@ -33,8 +33,7 @@ RECLAIMED = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reclaimed:
+class Reclaimed(NamedTuple):
     """Number of executions that were taken back from a worker, and the instant of the last."""
 
     executions: int

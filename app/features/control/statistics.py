@@ -1,10 +1,9 @@
 """Statistics of the whole service: queues, held endpoints, breakers, workers, schedules and dead letters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Row
 
@@ -58,8 +57,7 @@ class Hold(StrEnum):
     RATE = "rate"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldEndpoint:
+class HeldEndpoint(NamedTuple):
     """Endpoint with waiting executions: their number up to a bound, and the seconds until its rate admits the next."""
 
     endpoint: str
@@ -68,8 +66,7 @@ class HeldEndpoint:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceStatistics:
+class ServiceStatistics(NamedTuple):
     """Statistics of the whole service; `queues` has MAX_QUEUES entries at most."""
 
     queues: Sequence[Queue]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -85,8 +85,7 @@ class ListedWorker:
     lease_expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(NamedTuple):
     """Numbers of workers by state, and slots of live workers, draining workers included."""
 
     by_state: dict[WorkerState, int]

@@ -1,6 +1,6 @@
 """Counts of open dead letters by endpoint, and of completion events that wait for their handlers."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -32,8 +32,7 @@ LATE_ENDS = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenLetters:
+class OpenLetters(NamedTuple):
     """Number of open letters of an endpoint, up to MAX_LETTERS."""
 
     endpoint: str

@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.features.dead_letters.letter_list import get_letter
 from app.kernel.errors import ConflictError, JobNotFoundError, TaskExecutorError
@@ -20,8 +19,7 @@ from app.queue.jobs.job_queries import find_jobs, get_job
 from schema.states import Trigger
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(NamedTuple):
     """Endpoint (in its newest version) and input of a new job.
 
     None stands for the endpoint of the letter, or the input of its job. All other fields are copied from the job,

@@ -4,7 +4,7 @@ A redrive of thousands of letters into a fault that is still there would only fa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -60,8 +60,7 @@ STOP = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TrialOutcome:
+class TrialOutcome(NamedTuple):
     """Ends of the executions of a trial; `error` is the type of one of their errors, if any."""
 
     tried: int

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.kernel.formats import EPOCH, MICROSECOND, compact_json, rfc3339
 
@@ -14,8 +14,7 @@ SOURCES = "abcejrstw"
 _TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejrstw])-([A-Za-z0-9_]{1,128}))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class EventPosition:
+class EventPosition(NamedTuple):
     """Position behind the event of a source and key at an instant; before all events of it if both are empty.
 
     The text of the position behind an event is the event's id.

@@ -3,7 +3,7 @@
 import contextlib
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.features.events.event import Event, EventFilter, EventPosition
 from app.web.http.suspension import Over
@@ -14,8 +14,7 @@ TAKE_SECONDS = 30.0  # for a client to receive the pending bytes
 MAX_READ_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(NamedTuple):
     """Subscription of a client: filter, position and API key."""
 
     wanted: EventFilter

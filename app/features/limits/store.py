@@ -5,8 +5,8 @@ rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.features.limits.rules import COUNTED, Limiter, LimiterState, most_until, starts
 from app.kernel.db import Database
@@ -100,8 +100,7 @@ WAITING_OF_KEY = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LimiterReading:
+class LimiterReading(NamedTuple):
     """Limiter, its state, and the database's time of the read."""
 
     limiter: Limiter

@@ -55,8 +55,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class QuietHours:
+class QuietHours(NamedTuple):
     """Local times without messages: begin on each of `days`, end on the next day unless `ends` is later than `begins`.
 
     A beginning that occurs twice (clocks turned back) is the earlier instant, an end the later instant. A time that

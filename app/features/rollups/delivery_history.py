@@ -1,9 +1,8 @@
 """History: deliveries of an endpoint or of all, and samples of a queue or of the fleet, in equal steps of time."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -64,8 +63,7 @@ FAILURES = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Steps from `since` to `until`, which are multiples of `step_s`."""
 
     since: datetime
@@ -95,8 +93,7 @@ class Range:
         return self.since + place * timedelta(seconds=self.step_s)
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryCounts:
+class DeliveryCounts(NamedTuple):
     """Attempts and their outcomes; `unsent` executions ended without an attempt, within `failed` and `cancelled`."""
 
     attempts: int
@@ -122,8 +119,7 @@ class DeliveryCounts:
         return cls(lateness=late, duration=took, **{name: sums[name] for name in COUNTS})
 
 
-@dataclass(frozen=True, slots=True)
-class Gauges:
+class Gauges(NamedTuple):
     """The most within a step: due executions, the age of the oldest, live workers, and of the fleet its slots."""
 
     due: int
@@ -133,8 +129,7 @@ class Gauges:
     slots: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One step: `counts` is None where nobody counted, `gauges` where nobody took a sample."""
 
     at: datetime
@@ -143,8 +138,7 @@ class Point:
     gauges: Gauges | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryHistory:
+class DeliveryHistory(NamedTuple):
     """Points of a range, failures by type of error, and the end of the last counted slot; None before the first."""
 
     range: Range
@@ -176,7 +170,7 @@ def read_history(
         for at, *values in database.fetch(SAMPLES, params | {"queue": queue}):
             gauges[_instant(at)] = Gauges(*values)
     counted = read_deliveries(database, wanted, endpoint=endpoint)
-    points = [replace(point, gauges=gauges.get(point.at)) for point in counted]
+    points = [point._replace(gauges=gauges.get(point.at)) for point in counted]
     failures = database.fetch(FAILURES, params)
     return DeliveryHistory(wanted, endpoint, queue or FLEET, marks.reached.get(wanted.level), points, failures)
 

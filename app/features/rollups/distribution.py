@@ -1,16 +1,14 @@
 """Distributions: counts by classes of milliseconds, and the percentiles that classes allow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from schema.rollup_bounds import LATE_MS, TOOK_MS
 
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(NamedTuple):
     """Counts by class: `bounds` are the upper bounds of the classes, and one more class follows."""
 
     bounds: Sequence[int]

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -47,8 +46,7 @@ class Piece(NamedTuple):
 _NO_PIECE = Piece(0, 0, EPOCH, EPOCH)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowCounts:
+class WindowCounts(NamedTuple):
     """Deliveries of an endpoint in a window; `trend` counts its attempts, `failures` its failures, in PARTS parts."""
 
     counts: DeliveryCounts
@@ -56,8 +54,7 @@ class WindowCounts:
     failures: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Deliveries by endpoint; '' is the sum of all, '*' of endpoints without own rows. Empty if nobody counted."""
 
     since: datetime

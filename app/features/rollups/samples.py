@@ -1,8 +1,8 @@
 """Samples of queues and of the fleet: gauges, which no row holds afterwards."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
 from datetime import datetime
+from typing import NamedTuple
 
 from app.features.rollups.rollup_slots import SHORT_S, floored
 from app.kernel.db import Database
@@ -33,8 +33,7 @@ PUT = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSample:
+class QueueSample(NamedTuple):
     """State of a queue at an instant, or with an empty name of the fleet, which alone has running jobs and slots."""
 
     queue: str
@@ -53,7 +52,6 @@ def slot_to_sample(database: Database) -> datetime | None:
 
 def put(database: Database, slot: datetime, samples: Sequence[QueueSample]) -> int:
     """Store the samples of a slot; returns how many are new."""
-    columns = zip(*map(astuple, samples), strict=True)
-    names = (field.name for field in fields(QueueSample))
-    params = {name: list(values) for name, values in zip(names, columns, strict=True)}
+    columns = zip(*samples, strict=True)
+    params = {name: list(values) for name, values in zip(QueueSample._fields, columns, strict=True)}
     return len(database.fetch(PUT, {"slot": slot, **params}))

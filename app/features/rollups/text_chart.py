@@ -1,8 +1,8 @@
 """Charts for a terminal: one line of blocks for each figure, scaled to its largest value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from app.features.rollups.delivery_history import DeliveryHistory, Point, Range, chosen_step
 from app.kernel.function_types import Title
@@ -17,8 +17,7 @@ NONE = "-"
 Values = Sequence[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One figure: its blocks, its largest and its last value."""
 
     name: str

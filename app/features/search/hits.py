@@ -1,9 +1,8 @@
 """Hits of a word: rows of any table with this word as id, name, key, label, worker or target."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -46,8 +45,7 @@ class Matched(StrEnum):
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A row; `id` is its id or its name, `title` describes it."""
 
     kind: HitKind

@@ -6,9 +6,10 @@ Only the duration of an execution is assumed.
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
@@ -25,8 +26,7 @@ _SELDOM = timedelta(seconds=10)
 _SHORTEST = SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedPeriod:
+class SimulatedPeriod(NamedTuple):
     """Simulated period, an outage of the schedulers in it, and the duration of an execution."""
 
     start: datetime
@@ -131,13 +131,13 @@ class _Job:
         made_up = 0
         tick: datetime | None = missed
         while tick is not None and tick < up and made_up < MAX_CAUGHT_UP:
-            advance = choose_ticks(replace(job, next_run_at=tick), MAX_CAUGHT_UP, self._period.grace, MAX_CAUGHT_UP)
+            advance = choose_ticks(job._replace(next_run_at=tick), MAX_CAUGHT_UP, self._period.grace, MAX_CAUGHT_UP)
             if advance is None:
                 break
             made_up += len(advance.ticks)
             self.load.skipped_catch_up += advance.skipped_catch_up
             self.load.skipped_overlap += advance.skipped_overlap
-            job = replace(job, busy=self._skips and bool(made_up))
+            job = job._replace(busy=self._skips and bool(made_up))
             tick = advance.next_run_at
             if advance.waits:
                 # The end of the execution sets the next tick.

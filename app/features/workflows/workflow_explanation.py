@@ -1,9 +1,8 @@
 """Explanation of a workflow: one or two sentences on its state, and on the nodes that it waits for or that failed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -55,8 +54,7 @@ _UNDOES = frozenset({WorkflowStatus.COMPENSATING, WorkflowStatus.COMPENSATED, Wo
 NOW = statement("workflows.now", "SELECT now() AS now")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowFacts:
+class WorkflowFacts(NamedTuple):
     """Facts of an explanation: the first running and failed nodes, and a node that waits for the first running node.
 
     `undoing` is of a workflow that compensates or did.

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.access.api_keys import hash_of, is_valid
 from app.kernel.access.key_ring import CACHE_SECONDS, Key
@@ -71,8 +71,7 @@ PRUNE = deletion(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedSession:
+class _CachedSession(NamedTuple):
     key: Key | None
     good_until: float
 

@@ -3,7 +3,7 @@
 import hmac
 import re
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.access.api_keys import CREATE_PREFIX, WORK_PREFIX, Scope, hash_of, is_valid
 from app.kernel.access.look_up_cache import LookUpCache
@@ -41,8 +41,7 @@ FIND = statement(
 IDS = statement("api_keys.ids", "SELECT key_id FROM api_keys WHERE {is_valid}", is_valid=is_valid("api_keys"))
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A verified key of a request."""
 
     key_id: str
@@ -74,8 +73,7 @@ class Key:
         return sorted(each.removeprefix(prefix) for each in self.scopes if each.startswith(prefix))
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedKey:
+class _CachedKey(NamedTuple):
     """Stored key of an id; `hash` is empty if no valid key has the id."""
 
     key: Key

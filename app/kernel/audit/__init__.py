@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -62,8 +62,7 @@ class ResourceType(StrEnum):
     GRANT = "grant"  # of te_enqueue
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(NamedTuple):
     """Author of a change: an API key with its name and id, or a user of the command line, without an id."""
 
     name: str

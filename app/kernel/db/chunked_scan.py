@@ -3,9 +3,9 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -80,8 +80,7 @@ def in_order(database: Database, query: Executable, params: Mapping[str, Any] | 
     return database.transact(body)
 
 
-@dataclass(frozen=True, slots=True)
-class RowCount:
+class RowCount(NamedTuple):
     """Number of rows of a read, and of its matching rows."""
 
     read: int
@@ -105,7 +104,7 @@ def newest(
     transaction created them. One statement reads all indexes, so a row that moves between them is not missed.
     """
     if part.start != Position.behind(part.start.at):
-        part = replace(part, start=Position.in_front_of(part.start.at))
+        part = part._replace(start=Position.in_front_of(part.start.at))
 
     def body(connection: Connection) -> tuple[set[str], Position | None]:
         _demand_order(database, connection)
@@ -148,7 +147,7 @@ def pass_through(
         _demand_order(database, connection)
         end = connection.execute(index.read(part).offset(size - 1).limit(1)).first()
         reached = None if end is None else Position(end.at, end.key)
-        seen = part if reached is None else replace(part, end=reached)
+        seen = part if reached is None else part._replace(end=reached)
         query = index.read(seen, *columns).where(*conditions).limit(limit)
         return connection.execute(query).all(), reached
 
@@ -160,8 +159,7 @@ def next_size(size: int) -> int:
     return max(size, min(2 * size, MAX_CHUNK_SIZE))
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkedRead:
+class ChunkedRead(NamedTuple):
     """Pages of an index: chunks from `size` entries on; a page is returned short after `seconds`, or after `chunks`.
 
     Without `chunks` only the time bounds the statements of a page.
@@ -195,7 +193,7 @@ class ChunkedRead:
             found += rows if matches is None else filter(matches, rows)
             if reached is None or len(found) > limit or number == self.chunks or time.monotonic() >= until:
                 break
-            part, size = replace(part, start=reached), next_size(size)
+            part, size = part._replace(start=reached), next_size(size)
         shown = found[:limit]
         return shown, Position(shown[-1].at, shown[-1].key) if len(shown) < len(found) else reached
 

@@ -40,8 +40,7 @@ class PlanTimes(NamedTuple):
     kept_seconds: float = 1.0  # at least, also after slow answers
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
+class _Texts(NamedTuple):
     plain: str
     prepare: str
     execute: str

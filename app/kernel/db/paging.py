@@ -7,7 +7,7 @@ twice, and none is missed.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Select, literal, tuple_
 
@@ -36,8 +36,7 @@ class Position:
         return cls(instant, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """The rows of a list after `start`, down to `end`."""
 
     start: Position
@@ -51,8 +50,7 @@ class Part:
         return cls(start if after is None else min(start, after), end)
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(NamedTuple):
     """Number of rows, and the row that they follow; None: the newest rows."""
 
     limit: int = 50

@@ -1,8 +1,8 @@
 """Offset between the clock of this process and the clock of the database, which decides when work is due."""
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -15,8 +15,7 @@ RUN_NTP = (
 NOW = statement("health.now", "SELECT clock_timestamp() AS now")
 
 
-@dataclass(frozen=True, slots=True)
-class ClockReading:
+class ClockReading(NamedTuple):
     """Lead of a process's clock over the database's clock, with an error of at most `bound` in either direction."""
 
     ahead: timedelta

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -93,8 +93,7 @@ class Component:
         return f"{self.kind.value}/{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRecord:
+class ProcessRecord(NamedTuple):
     """State of a process according to its heartbeats.
 
     `silence_seconds` is the time since the last heartbeat, by the database's clock. `clock` and `tzdata_version` are

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.kernel.db.paging import Position
 from app.kernel.db.rows import RowValue
@@ -59,8 +59,7 @@ class BulkJob(RowValue):
         return BEGINNING if self.reached_at is None else Position(self.reached_at, self.reached_id)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
+class BatchResult(NamedTuple):
     """Result of one batch.
 
     Attributes:

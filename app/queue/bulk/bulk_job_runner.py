@@ -99,8 +99,7 @@ class BulkJobRunner:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(NamedTuple):
     """Turn of one bulk job, which the scheduler holds."""
 
     runner: BulkJobRunner

@@ -1,8 +1,8 @@
 """Check of several idle queues by one statement: which of them have executions that are due now or soon."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.sql import hot_statement, of_regions
@@ -29,8 +29,7 @@ def _checks() -> str:
 CHECK = hot_statement("executions.due_queues", _checks())
 
 
-@dataclass(frozen=True, slots=True)
-class DueQueues:
+class DueQueues(NamedTuple):
     """Queues with an execution due by the horizon; `now` is the database's clock."""
 
     now: datetime

@@ -3,9 +3,8 @@
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel.db import Database
@@ -29,8 +28,7 @@ RULES = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """Rules of one endpoint; `breaker` is as it is stored, and None for the defaults."""
 
     limits: EndpointLimits | None

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -59,8 +58,7 @@ class Due(NamedTuple):
     run_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Polled:
+class Polled(NamedTuple):
     """Answer to a poll: for each partition the instants at which executions are due, in no order.
 
     `now` is the database's clock. Up to `known_until` nothing else is due. With `is_full` there may be due partitions

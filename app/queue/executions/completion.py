@@ -161,13 +161,13 @@ class Completion:
 
     def without_payload(self, reason: str) -> "Completion":
         """Return the outcome without the output, error and log that the database refused to store."""
-        verdict = replace(self.verdict, output=None, error=None)
+        verdict = self.verdict._replace(output=None, error=None)
         if self.then and verdict.status is ExecutionStatus.SUCCESS:  # which would hide the loss of its jobs
-            verdict = replace(verdict, status=ExecutionStatus.FAILED)
+            verdict = verdict._replace(status=ExecutionStatus.FAILED)
         if verdict.status is not ExecutionStatus.SUCCESS:
             rejected = {"rejected": True} if self.verdict.is_rejected else {}
             error = {"type": "UNSTORABLE", "message": reason, **rejected}
-            verdict = replace(verdict, error=error)
+            verdict = verdict._replace(error=error)
         return replace(self, verdict=verdict, logs=(), then=())
 
 

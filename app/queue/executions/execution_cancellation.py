@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, TextClause
 
@@ -104,8 +104,7 @@ class CancellationScope:
     reason: ChangeReason = ChangeReason.JOB_CANCELLED
 
 
-@dataclass(frozen=True, slots=True)
-class CancellationCounts:
+class CancellationCounts(NamedTuple):
     """Counts of executions that ended and that were asked to end; more of the job follow after `last`, if any."""
 
     ended: int
@@ -170,7 +169,7 @@ def cancel_executions_of(
     params = {"job_id": job_id, "begun": scope.begun, "running": running, "after": after, "limit": BATCH}
     found = connection.execute(LOCK_OF_JOB, params).all()
     done = _cancel(connection, found, scope)
-    return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
+    return done._replace(last=found[-1].execution_id) if len(found) == BATCH else done
 
 
 def cancel_ticks_in_pause(connection: Connection, job_id: str, actor: str | None) -> None:

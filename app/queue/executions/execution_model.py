@@ -167,8 +167,7 @@ class DeliveryError(Exception):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class FollowingJob:
+class FollowingJob(NamedTuple):
     """Job that an attempt creates with its completion; due `delay_ms` milliseconds after it."""
 
     endpoint: str
@@ -194,8 +193,7 @@ class NotSentError(Exception):
         self.is_noted = is_noted
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):
     level: LogLevel
     message: str
 

@@ -1,7 +1,6 @@
 """Materialisation: create the executions of ticks, each at most once with any number of schedulers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -121,8 +120,7 @@ MATERIALIZE = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MaterializedTicks:
+class MaterializedTicks(NamedTuple):
     """Counts of one statement, the queues of the new executions, and the ids of jobs skipped as locked."""
 
     queues: frozenset[str] = frozenset()

@@ -7,9 +7,8 @@ in its UPDATE: if two schedulers and a late completion compete, the first wins a
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.kernel import ids
 from app.kernel.db import Database
@@ -111,8 +110,7 @@ RECLAIM = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReclaimCounts:
+class ReclaimCounts(NamedTuple):
     """Counts of reclaimed executions by next state; `queues` are the queues of retries.
 
     `ignored` counts errors that the retry policy turns into a success. `ends` are the ids of the attempts of all

@@ -1,7 +1,6 @@
 """Candidates of the reclaim: RUNNING executions that their workers will not complete, each with its next state."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
@@ -86,8 +85,7 @@ class CandidatePosition(NamedTuple):
 START = CandidatePosition("", "", "", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An execution to reclaim, the verdict on its attempt, and the job that its end may change, if any."""
 
     tried: Tried

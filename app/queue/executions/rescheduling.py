@@ -3,8 +3,8 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -51,8 +51,7 @@ RESCHEDULE = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewDueTime:
+class NewDueTime(NamedTuple):
     """New due time: an instant, or the present due time, plus a delay and a share of `spread` derived from the id."""
 
     run_at: datetime | None = None

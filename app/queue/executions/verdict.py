@@ -1,9 +1,8 @@
 """Verdict: effect of an attempt's outcome on its execution; `app.queue.executions.completion` writes it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.retry_policy import RetryPolicy, delay_ms
 from app.catalog.retry_policy.matchers import AttemptOutcome
@@ -43,8 +42,7 @@ def refusal(answer: Mapping[str, Any], policy: RetryPolicy) -> tuple[DeliveryErr
     return DeliveryError("ANSWER_REFUSED", message, extra=kept), action
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """End of an attempt, made by the constructors only; a retry starts within `max_age_ms` of the planned time."""
 
     status: ExecutionStatus
@@ -99,8 +97,7 @@ class Verdict:
         return cls(ExecutionStatus.CANCELLED, error=error.as_json(retryable=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(NamedTuple):
     """Facts about an attempt that decide its verdict.
 
     `age_ms` is the time since the first planned time. `first_loss` is true for the first attempt of an execution that

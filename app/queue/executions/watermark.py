@@ -3,6 +3,7 @@
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.kernel.formats import EPOCH
 
@@ -10,8 +11,7 @@ from app.kernel.formats import EPOCH
 SLACK = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True)
-class ScanPace:
+class ScanPace(NamedTuple):
     """Pause between two full scans: so many times as long as the last one lasted, and at most `longest_seconds`.
 
     So each read is a full scan while there are few dead entries, and scans take two percent of the time, or more if one

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -42,8 +42,7 @@ class ActiveSchedule(NamedTuple):
     skipped_overlap: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleBounds:
+class ScheduleBounds(NamedTuple):
     """Bounds of the read of schedules: most schedules, and its time."""
 
     most: int = 5_000
@@ -79,7 +78,7 @@ def active_schedules(
         if reached is None or len(found) > bounds.most or time.monotonic() >= until:
             is_complete = reached is None and len(found) <= bounds.most
             return _schedules(found[: bounds.most]), is_complete
-        part = replace(part, start=reached)
+        part = part._replace(start=reached)
 
 
 def _schedules(rows: Sequence[Row[Any]]) -> list[ActiveSchedule]:

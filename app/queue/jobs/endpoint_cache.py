@@ -2,9 +2,8 @@
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, Row
@@ -35,8 +34,7 @@ LOAD = hot_statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CachedEndpoint:
+class CachedEndpoint(NamedTuple):
     """One version of an endpoint, with its payload spec and limit key, which can change within a version."""
 
     name: str

@@ -1,10 +1,9 @@
 """Batches of new jobs: one statement per chunk, and an outcome per job."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.endpoints import callback_targets
 from app.kernel import ids
@@ -18,8 +17,7 @@ CHUNK = 500
 Outcome = Created | TaskExecutorError
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     position: int
     new: NewJob
     params: dict[str, Any]

@@ -3,7 +3,7 @@
 Executions of a repeating job that have begun run to their end, retries included; a pause no longer holds them.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -29,8 +29,7 @@ RETIRE_CRON = statement(
 EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM executions WHERE job_id = :job_id")
 
 
-@dataclass(frozen=True, slots=True)
-class RetirementBatch:
+class RetirementBatch(NamedTuple):
     """First batch after a retirement: executions cancelled, last id released and id of the change if batches follow."""
 
     cancelled: CancellationCounts

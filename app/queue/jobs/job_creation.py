@@ -1,9 +1,9 @@
 """Job creation: one statement and one round trip once the endpoint is cached."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -28,8 +28,7 @@ MAX_GROUPED_INPUT = 32_768  # characters: a full group is 4 MiB at most, and Coc
 CLOCK = statement("jobs.clock", "SELECT now() AS now")
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(NamedTuple):
     """A job, and whether this request created it; a replay returns the earlier job with the same key."""
 
     job: Job

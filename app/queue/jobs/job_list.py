@@ -6,10 +6,10 @@ and its plans for few jobs among very many are unbounded.
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, false, func, not_, select
 
@@ -87,8 +87,7 @@ REPEATING = _index(REPEATS)
 OPEN_EXECUTIONS = [executions_in(status) for status in ExecutionStatus if status not in FINAL]
 
 
-@dataclass(frozen=True, slots=True)
-class ListBounds:
+class ListBounds(NamedTuple):
     """Bounds of the reads for one page."""
 
     seconds: float = 0.02  # a page that takes longer is returned short
@@ -100,16 +99,14 @@ class ListBounds:
 BOUNDS = ListBounds()
 
 
-@dataclass(frozen=True, slots=True)
-class JobPage:
+class JobPage(NamedTuple):
     """Matching jobs of one range of the list, newest first, and the position of its end; None at the list's end."""
 
     found: Sequence[Row[Any]]
     reached: Position | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(NamedTuple):
     """Reader of one list, up to `limit` jobs at a time."""
 
     database: Database
@@ -184,7 +181,7 @@ def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest, bo
         found += stretch.found
         if stretch.reached is None or len(found) > request.limit or time.monotonic() >= until:
             break
-        part, bounds = replace(part, start=stretch.reached), replace(bounds, stride=next_size(bounds.stride))
+        part, bounds = part._replace(start=stretch.reached), bounds._replace(stride=next_size(bounds.stride))
     shown = found[: job_queries.fitting([row.size for row in found[: request.limit]])]
     jobs = {job.job_id: job for job in job_queries.find_jobs(database, [row.key for row in shown], ())}
     after = _position(shown[-1]) if len(shown) < len(found) else stretch.reached

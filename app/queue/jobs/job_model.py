@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.kernel.audit import SYSTEM, Actor
 from app.kernel.tracing.context import TraceContext
@@ -49,8 +49,7 @@ class NewJob:
     by: Actor = SYSTEM
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionSummary:
+class ExecutionSummary(NamedTuple):
     """Summary of a one-shot job's execution; `scheduled_at` is its planned time, `run_at` its latest due time."""
 
     execution_id: str

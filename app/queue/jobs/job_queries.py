@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -63,7 +62,7 @@ def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]
         query = query.where(_J.version < int(request.after.key))
     query = query.order_by(_J.version.desc())
     sizes = query.with_only_columns(SIZE, maintain_column_froms=True).limit(request.limit)
-    fewer = replace(request, limit=fitting(row.size for row in database.fetch(sizes)))
+    fewer = request._replace(limit=fitting(row.size for row in database.fetch(sizes)))
     return page_of(database.fetch(query.limit(fewer.limit + 1)), "created_at", "version", fewer, _job)
 
 

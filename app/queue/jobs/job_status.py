@@ -1,8 +1,8 @@
 """Status of a job: its last, open and next executions, and the statistics of the last 24 hours."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.formats import MICROSECOND
@@ -91,8 +91,7 @@ class Health(StrEnum):
     IDLE = "IDLE"
 
 
-@dataclass(frozen=True, slots=True)
-class LastExecution:
+class LastExecution(NamedTuple):
     execution_id: str
     status: ExecutionStatus
     started_at: datetime
@@ -100,8 +99,7 @@ class LastExecution:
     attempt_number: int
 
 
-@dataclass(frozen=True, slots=True)
-class DayStats:
+class DayStats(NamedTuple):
     """Executions that ended within the last 24 hours; durations in milliseconds, None without any.
 
     For a repeating job, only the NEWEST executions count, and only if created within 48 hours.
@@ -127,8 +125,7 @@ class DayStats:
         return Health.DEGRADED if share >= DEGRADED_SHARE else Health.FAILING
 
 
-@dataclass(frozen=True, slots=True)
-class JobStatusReport:
+class JobStatusReport(NamedTuple):
     job: Job
     last_execution: LastExecution | None
     pending: int

@@ -1,7 +1,7 @@
 """Open executions of jobs, counted up to a bound: a pause, an update or a cancellation of a job affects them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.formats import array_literal
@@ -25,8 +25,7 @@ COUNT = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenExecutions:
+class OpenExecutions(NamedTuple):
     """Open executions of a job; `not_begun` are the waiting ones without an attempt. There may be more than counted."""
 
     waiting: int = 0

@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select, union_all
 
@@ -23,8 +22,7 @@ SECONDS = 2.0
 _J, _E = tables.jobs.c, tables.endpoints.c
 
 
-@dataclass(frozen=True, slots=True)
-class FailedInput:
+class FailedInput(NamedTuple):
     """Input that the new schema refuses."""
 
     job_id: str
@@ -33,8 +31,7 @@ class FailedInput:
     faults: Sequence[Detail]
 
 
-@dataclass(frozen=True, slots=True)
-class SpecCheckResult:
+class SpecCheckResult(NamedTuple):
     """Counts of the checked inputs, and the newest refused inputs.
 
     `is_complete` is False if endpoints or inputs were left out because of their number, their size or the time.

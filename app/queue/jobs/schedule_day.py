@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
@@ -42,8 +42,7 @@ class ChangedClock(NamedTuple):
     effects: Counter[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleDay:
+class ScheduleDay(NamedTuple):
     """Starts of a day; `by_minute` begins at the first minute of the day."""
 
     day: Day

@@ -5,10 +5,9 @@ promotion, is inserted at an estimated instant and marked as estimated.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
@@ -59,8 +58,7 @@ _WITHIN = frozenset(
 _MOVES = frozenset({ChangeReason.RUN_BY_HAND, ChangeReason.RESCHEDULED})
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryStep:
+class HistoryStep(NamedTuple):
     """One state change; `attempt` is the number of the latest attempt begun by then, 0 before the first."""
 
     at: datetime
@@ -72,16 +70,14 @@ class HistoryStep:
     is_estimated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionHistory:
+class ExecutionHistory(NamedTuple):
     """State changes in order; if truncated, changes between the first and the latest are missing."""
 
     steps: list[HistoryStep]
     is_truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
+class _Fact(NamedTuple):
     """Recorded state change; `after` is None for the end of an attempt if only the next change shows its result."""
 
     at: datetime

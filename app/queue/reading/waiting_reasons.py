@@ -6,7 +6,7 @@ All reads are bounded: executions ahead are counted up to MAX_AHEAD, by ranges o
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Executable
 
@@ -118,8 +118,7 @@ def at(instant: datetime) -> str:
     return rfc3339(instant, "milliseconds")
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
+class QueuePosition(NamedTuple):
     """Number of workers that serve the queue, and of executions ahead in the same partition.
 
     `is_whole` is false if executions of higher priorities were left out, so `ahead` is the least number.

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import limits
 from limits.errors import StorageError
@@ -24,8 +24,7 @@ REDIS_TIMEOUT_SECONDS = 0.25
 PAUSE_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """State of a limit after a request was counted; `remaining` is negative if the limit is exceeded."""
 
     limit: int

@@ -1,8 +1,7 @@
 """Creation of a job for a request, and the answer: the same answer for the same key."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from flask import g, jsonify
@@ -38,8 +37,7 @@ PREFER: dict[str, Any] = {
 _JOB, _RESULT = CreatedJobSchema(), ResultSchema()
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(NamedTuple):
     """Preferences of a client; None or false if absent or malformed."""
 
     wait_seconds: int | None

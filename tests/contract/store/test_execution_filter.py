@@ -142,7 +142,7 @@ def test_scan_for_rare_executions_is_cut_and_continues_at_its_cursor(database: D
         if page.next is None:
             break
         assert page.items == [] or page.items[0].execution_id == rare
-        request = replace(request, after=page.next)
+        request = request._replace(after=page.next)
     assert pages == 4
     assert [each.execution_id for each in page.items] == [rare]
 
@@ -162,7 +162,7 @@ def test_chosen_executions_are_read_in_pages_in_the_order_of_their_list(database
         found += [each.execution_id for each in page.items]
         if page.next is None:
             break
-        request = replace(request, after=page.next)
+        request = request._replace(after=page.next)
     assert found == whole
     upwards = next_selected(database, wanted, BEGINNING, 2)
     upwards += next_selected(database, wanted, upwards[-1][0], 9)

@@ -1,7 +1,6 @@
 """The list of executions: contents under every filter, and the index of each read."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
@@ -97,7 +96,7 @@ def listed(database: Database, wanted: ExecutionFilter) -> list[str]:
         found += [execution.execution_id for execution in page.items]
         if page.next is None:
             return found
-        request = replace(request, after=page.next)
+        request = request._replace(after=page.next)
 
 
 @pytest.mark.sampled

@@ -1,7 +1,6 @@
 """Statements of a page: few, whatever it shows, so that an open console costs the database little."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from flask import Flask
@@ -90,7 +89,7 @@ def test_pages_of_many_dead_letters_run_few_statements(
 ) -> None:
     """Also a filter without a match, however much time there is."""
     rows.add_letters(database, 150)
-    monkeypatch.setattr(letters_page, "LIST", replace(letters_page.LIST, seconds=HUNG_SECONDS, size=2))
+    monkeypatch.setattr(letters_page, "LIST", letters_page.LIST._replace(seconds=HUNG_SECONDS, size=2))
     monkeypatch.setattr(letters_page, "NEWEST", 4)
     monkeypatch.setattr(letters_page, "PATIENCE_SECONDS", HUNG_SECONDS)
     monkeypatch.setitem(bulk_job_kind.preview.__kwdefaults__, "at_once", 10)

@@ -1,6 +1,5 @@
 """Bars of the periods of a list."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from app.console.views.period_bars import BAR_HEIGHT, period_bars
@@ -10,7 +9,7 @@ AT, STEP = datetime(2026, 11, 28, 12, tzinfo=UTC), timedelta(minutes=1)
 
 
 def point(place: int, attempts: int | None, failed: int = 0) -> Point:
-    counts = replace(DeliveryCounts.total([]), attempts=attempts or 0, failed=failed)
+    counts = DeliveryCounts.total([])._replace(attempts=attempts or 0, failed=failed)
     return Point(AT + place * STEP, 60, None if attempts is None else counts, None)
 
 

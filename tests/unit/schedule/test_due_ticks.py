@@ -54,7 +54,7 @@ def test_job_that_may_wait_loses_no_tick(missed: int, most: int, more: int) -> N
     late = job(missed * TEN, max_catch_up=most)
     assert makes_up_for_all(late, GRACE) is (missed * TEN > GRACE)
     if may_wait(late, more):
-        later = replace(late, now=NOW + more * TEN, horizon=NOW + more * TEN)
+        later = late._replace(now=NOW + more * TEN, horizon=NOW + more * TEN)
         made = choose_ticks(later, MANY, GRACE, MANY)
         assert made is not None
         assert made.skipped_catch_up == 0
@@ -121,9 +121,9 @@ def test_missed_ticks_of_an_interval_are_computed_without_listing_them(table: di
 
 
 def test_next_run_off_the_grid_of_an_interval_runs_once() -> None:
-    due = replace(job(timedelta(seconds=30), max_catch_up=3), next_run_at=NOW - timedelta(seconds=27))
+    due = job(timedelta(seconds=30), max_catch_up=3)._replace(next_run_at=NOW - timedelta(seconds=27))
     assert chosen(due) == ([-20, -10, 0], 10, 1, 0)
-    assert chosen(replace(due, timetable=replace(due.timetable, max_catch_up=9))) == ([-27, -20, -10, 0], 10, 0, 0)
+    assert chosen(due._replace(timetable=replace(due.timetable, max_catch_up=9))) == ([-27, -20, -10, 0], 10, 0, 0)
 
 
 def test_no_tick_runs_after_the_end_of_the_job() -> None:

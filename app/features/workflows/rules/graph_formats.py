@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from app.kernel.db.rows import RowValue
 from app.kernel.formats import numbered
@@ -56,8 +57,7 @@ class DrawnNode(RowValue):
         return line_break.join(line for line in lines if line is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(NamedTuple):
     """Nodes and edges (parent, child) of a workflow."""
 
     nodes: Sequence[DrawnNode]

@@ -5,8 +5,7 @@ Rendering is one pass. A string that is exactly one placeholder keeps the JSON t
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.templates.compilation import Compiler, FieldKind, FieldRule
 from app.catalog.templates.nodes import Constant, Node, Placeholder, template_error
@@ -16,16 +15,14 @@ _RULE = FieldRule(FieldKind.VALUE, frozenset())
 _VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A variable, such as `("workflow", "input", "day")`, and the JSON pointer of its place."""
 
     path: tuple[str, ...]
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
-class InputTemplate:
+class InputTemplate(NamedTuple):
     """A compiled value of a node's definition, and its references to variables."""
 
     root: Node

@@ -1,8 +1,8 @@
 """Values of workflows: reasons of nodes, and the rule that starts or skips a node. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from schema.states import NodeState, RunIf, WorkflowReason
 
@@ -27,8 +27,7 @@ class NodeReason(StrEnum):
     EXECUTION_LOST = "EXECUTION_LOST"  # the row of the execution is gone
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStart:
+class NodeStart(NamedTuple):
     """Decision about a node after the end of all its parents: READY, or SKIPPED with a reason."""
 
     state: NodeState

@@ -6,6 +6,7 @@ workflow stopped also wait again.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.features.workflows.rules.model import NodeReason, NodeStart, decide, went_well
 from app.kernel.db.rows import RowValue
@@ -49,8 +50,7 @@ class PlannedNode(RowValue):
         return self.state in FINAL_OF_NODE and (self.reported_to is None or self.reported_to >= child)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGraph:
+class StoredGraph(NamedTuple):
     """Nodes of a workflow by their numbers, in order, and the parents of each."""
 
     nodes: Mapping[int, PlannedNode]
@@ -73,8 +73,7 @@ class StoredGraph:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ParentCounts:
+class ParentCounts(NamedTuple):
     """Counts of the parents of a node."""
 
     node: int
@@ -82,8 +81,7 @@ class ParentCounts:
     failed_parents: int
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRequest:
+class RetryRequest(NamedTuple):
     """Nodes that run again, by their names, or all failed and cancelled nodes."""
 
     names: Sequence[str] = ()
@@ -106,8 +104,7 @@ class NodeAgain:
         return self.before.run + has_run
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPlan:
+class RetryPlan(NamedTuple):
     """Nodes that run again, in order, nodes that keep their results, and the status of the workflow afterwards."""
 
     again: Sequence[NodeAgain]

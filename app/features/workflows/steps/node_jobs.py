@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -73,8 +73,7 @@ class NodeJob:
         self.reason, self.message, self.params = reason, message, {}
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTarget:
+class NodeTarget(NamedTuple):
     """An endpoint of nodes of a workflow, and the parameters that all their jobs of it have."""
 
     endpoint: CachedEndpoint

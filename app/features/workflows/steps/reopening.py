@@ -5,8 +5,7 @@ The retry only marks its nodes (app.queue.executions.node_retry); a step takes b
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row
 
@@ -73,8 +72,7 @@ COMPENSATE_AGAIN = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reopened:
+class _Reopened(NamedTuple):
     """Marked nodes, and the numbers of marked items by their nodes."""
 
     rows: Sequence[Row[Any]]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.features.workflows.rules.graph_formats import Drawing, DrawnNode, NodeKind
 from app.features.workflows.stored.node_rows import is_current
@@ -111,8 +111,7 @@ class StoredNode(RowValue):
     ended_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeView(NamedTuple):
     """A node with its definition and the names of the nodes before and behind it."""
 
     node: StoredNode

@@ -1,6 +1,6 @@
 """Changes of the status of workflows, recorded in the transaction of the change."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -21,8 +21,7 @@ RECORD = statement(
 RECORDED = statement("workflow_events.recorded", "SELECT event_id FROM workflow_events WHERE event_id = :event_id")
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChange:
+class StatusChange(NamedTuple):
     """A change of the status of a workflow; its reason is why the workflow stops early, or RETRIED."""
 
     workflow_id: str

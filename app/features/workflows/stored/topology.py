@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.features.workflows.rules.graph_formats import Drawing
 from app.kernel.errors import WorkflowNodeNotFoundError
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(NamedTuple):
     """Names of nodes, each after its parents; dependencies and dependents belong to one node, or are None."""
 
     roots: Sequence[str]

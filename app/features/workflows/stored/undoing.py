@@ -1,6 +1,6 @@
 """Compensations as stored: `n` is the row of a node, `s` of its job or of an item, `c` of a compensation."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -46,8 +46,7 @@ CURRENT = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Undoing:
+class Undoing(NamedTuple):
     """Progress of a compensation: the number of jobs that have or had to be undone, and how many are.
 
     `current` names the job whose compensation runs or failed, with its state.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
@@ -110,8 +110,7 @@ class EndpointsDeletedError(Exception):
     """An endpoint of the graph was deleted since the graph was checked."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedWorkflow:
+class CreatedWorkflow(NamedTuple):
     """A workflow, and whether this call created it; otherwise it is the first workflow with the key."""
 
     workflow_id: str

@@ -55,19 +55,19 @@ def test_missed_ticks_of_an_outage_follow_the_catch_up_rule_of_the_job(
     table: Timetable, catch_up: CatchUp, most: int | None, made_up: int, skipped: int
 ) -> None:
     """`none` still runs a tick that was missed by less than the grace of a minute."""
-    load = simulate(replace(table, catch_up=catch_up, max_catch_up=most), replace(DAY, outage=outage(2)))
+    load = simulate(replace(table, catch_up=catch_up, max_catch_up=most), DAY._replace(outage=outage(2)))
     assert (load.made_up, load.skipped_catch_up) == (made_up, skipped)
     assert load.starts == 22 * 60 + made_up
     assert load.seconds[outage(2)[1]] == made_up + 1
 
 
 def test_overlaps_are_skipped_and_fixed_delays_count_from_the_end() -> None:
-    slow = replace(DAY, takes=timedelta(seconds=90))
+    slow = DAY._replace(takes=timedelta(seconds=90))
     for table in (every(60_000, overlap=Overlap.SKIP), cron("* * * * *", overlap=Overlap.SKIP)):
         load = simulate(table, slow)
         assert (load.starts, load.skipped_overlap) == (720, 720)
     assert simulate(every(30_000, fixed_delay=True), slow).starts == 720
-    after = simulate(every(30_000, fixed_delay=True), replace(slow, outage=outage(2)))
+    after = simulate(every(30_000, fixed_delay=True), slow._replace(outage=outage(2)))
     assert (after.starts, after.made_up) == (22 * 30, 1)
 
 
