@@ -15,9 +15,11 @@ class _DocumentGroup(AppGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command of flask-smorest."""
         from app.web import registration  # noqa: PLC0415 - no other command needs the operations
+        from app.web.openapi.document import EXTENSION  # noqa: PLC0415
 
         application: Any = current_app
         registration.register(application._get_current_object(), services().settings)  # noqa: SLF001 - of werkzeug
+        application.extensions[EXTENSION].build()
         return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -14,6 +14,7 @@ LATER = {
     "aiosmtplib",
     "app.web.openapi.description",
     "confluent_kafka",
+    "flask_smorest",
     "jsonschema",
     "prometheus_client",
     "re2",
@@ -35,7 +36,7 @@ OF_OTHER_COMMANDS = {
 }
 # By process: how it starts, the packages that it never needs, and the maximum number of its modules.
 STARTS = {
-    "web": ("import app; app.create_app()", {"dramatiq", "redis"}, 1171),
+    "web": ("import app; app.create_app()", {"dramatiq", "redis", "yaml"}, 1137),
     "worker": ("import actors", {"flask", "redis", "werkzeug", "yaml"}, 765),
     "command": (COMMAND, OF_OTHER_COMMANDS | {"app.console.pages", "app.web.registration", "dramatiq", "redis"}, 820),
     "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 620),

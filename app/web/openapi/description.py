@@ -1,19 +1,74 @@
-"""Description of the operations of a resource by flask-smorest, for the OpenAPI document."""
+"""Description of the operations of all resources by flask-smorest, for the OpenAPI document."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from flask_smorest import Blueprint
+from flask import Flask
+from flask_smorest import Api, Blueprint
 
+from app.catalog.specs import TITLES
 from app.kernel.function_types import AnyFunction
+from app.kernel.version import version
 from app.web.http import conditions
 from app.web.http.body import PARSER
+from app.web.http.error_envelope import ErrorSchema, http_error
 from app.web.http.idempotent_requests import REPLAYED_DOC
-from app.web.openapi import error_responses, examples
+from app.web.openapi import any_of, error_responses, examples
 from app.web.openapi.operation import Operation
 from app.web.openapi.resource import Resource
 
+_ABOUT = f"setTimeout and setInterval as a service: durable deliveries to {TITLES}."
+_BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 
-def described(resource: Resource) -> Any:
+
+class _Api(Api):  # type: ignore[misc] # flask-smorest has no types
+    """API that describes an application, and serves nothing."""
+
+    ERROR_SCHEMA = ErrorSchema
+    DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own
+
+    def _register_error_handlers(self) -> None:
+        """Leave errors to the handlers of the application."""
+
+
+def document_of(app: Flask, resources: Sequence[Resource]) -> Any:
+    """Return a document of all resources."""
+    title = {"title": "Task Executor", "version": version(), "openapi_version": "3.1.0"}
+    api: Any = _Api(app, spec_kwargs={**title, "info": {"description": _description()}})
+    api.ma_plugin.converter.add_attribute_function(any_of.describe)
+    components = api.spec.components
+    components.security_scheme("api_key", {"type": "http", "scheme": "bearer"})
+    responses = {name: each for resource in resources for name, each in _error_responses_of(resource).items()}
+    for name in sorted(responses):
+        components.response(name, responses[name])
+    for resource in resources:
+        blueprint = _described(resource)
+        blueprint.register_views_in_doc(api, app, api.spec, name=resource.name, parameters=None)
+        api.spec.tag({"name": resource.name, "description": resource.description})
+        _describe_alternatives(api.ma_plugin.converter.refs, components.schemas)
+    return api.spec
+
+
+def _description() -> str:
+    """Describe the service, and the errors that belong to no operation."""
+    lines = [_ABOUT, "", "A request that reaches no operation is answered in the same envelope:", ""]
+    for status in _BEFORE_ANY_OPERATION:
+        code, message = http_error(status)
+        lines.append(f"- {status} `{code}`: {message}")
+    return "\n".join([*lines, "", "Every answer carries its `X-Request-ID`."])
+
+
+def _describe_alternatives(names: Any, schemas: Any) -> None:
+    """Describe schemas that need one of several sets of fields."""
+    for key, name in names.items():
+        needed = getattr(key[0], "NEEDED", None)
+        schema = schemas[name]
+        if needed is not None and "anyOf" not in schema:
+            schema.pop("required", None)
+            schema["anyOf"] = [{"required": list(each)} for each in needed]
+
+
+def _described(resource: Resource) -> Any:
     """Return a blueprint with descriptions of the operations; `resource.blueprint` serves requests."""
     blueprint: Any = Blueprint(resource.name, __name__, description=resource.description)
     blueprint.ARGUMENTS_PARSER = PARSER
@@ -28,7 +83,7 @@ def described(resource: Resource) -> Any:
     return blueprint
 
 
-def error_responses_of(resource: Resource) -> dict[str, Any]:
+def _error_responses_of(resource: Resource) -> dict[str, Any]:
     """Return the responses for errors of all operations, by name."""
     return {
         name: error_responses.response_of(status, errors)
