@@ -6,15 +6,14 @@ Rendering is one pass: the value of a placeholder is never scanned for placehold
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from app.catalog.templates import urls
 from app.kernel.errors import Detail, TemplateError
 from app.kernel.formats import compact_json
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(NamedTuple):
     """One `{{namespace.path}}` and the JSON pointer of its field."""
 
     namespace: str
@@ -78,6 +77,7 @@ class Node(Protocol):
         """Return the value with its placeholders resolved; callers never modify it."""
 
 
+# A dataclass, because mypy takes `case Constant(str())` after the cases of NamedTuples for unreachable.
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A piece without placeholders."""
@@ -88,8 +88,7 @@ class Constant:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class SolePlaceholder:
+class SolePlaceholder(NamedTuple):
     """A string that is exactly one placeholder, in a field that takes any JSON."""
 
     placeholder: Placeholder
@@ -98,8 +97,7 @@ class SolePlaceholder:
         return resolve(self.placeholder, roots)
 
 
-@dataclass(frozen=True, slots=True)
-class CountNode:
+class CountNode(NamedTuple):
     """A placeholder that must be a whole number."""
 
     placeholder: Placeholder
@@ -111,8 +109,7 @@ class CountNode:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A string with placeholders in it."""
 
     parts: tuple[Part, ...]
@@ -129,8 +126,7 @@ class Text:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class UrlNode:
+class UrlNode(NamedTuple):
     """A URL with placeholders; `pieces` pairs each part with its encoding."""
 
     pieces: tuple[tuple[Part, Escape | None], ...]
@@ -155,8 +151,7 @@ class UrlNode:
             raise template_error([Detail(pointer=self.pointer, message=str(error))]) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(NamedTuple):
     """A JSON object."""
 
     items: tuple[tuple[str, Node], ...]
@@ -166,8 +161,7 @@ class Object:
         return {key: node.value if isinstance(node, Constant) else node.render(roots) for key, node in self.items}
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(NamedTuple):
     """A JSON array."""
 
     items: tuple[Node, ...]
