@@ -14,7 +14,7 @@ from app.kernel.db import Database
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.manual_retry import retry_execution
 from schema.states import FINAL_OF_WORKFLOW
-from tests.cases import choice_of
+from tests.cases import Breaches, choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, SideGroup, pair
@@ -105,48 +105,33 @@ class Scene:
 
 
 Sides = Callable[[Scene], Sequence[Body]]
-FIRST: dict[str, Sides] = {
-    "steps": lambda scene: [scene.settle, scene.step],
-    "cancel": lambda scene: [scene.settle, scene.cancel],
-}
-NEXT: dict[str, Sides] = {
-    "steps": lambda scene: [scene.settle, scene.step],
-    "cancel": lambda scene: [scene.settle, scene.cancel],
-}
-FAILED: dict[str, Sides] = {"redrive": lambda scene: [scene.settle, scene.redrive]}
+CASES: list[tuple[str, bool, bool, Sides]] = [
+    ("first end, steps", False, False, lambda scene: [scene.settle, scene.step]),
+    ("first end, cancel", False, False, lambda scene: [scene.settle, scene.cancel]),
+    ("next end, steps", True, False, lambda scene: [scene.settle, scene.step]),
+    ("next end, cancel", True, False, lambda scene: [scene.settle, scene.cancel]),
+    ("failed end, redrive", True, True, lambda scene: [scene.settle, scene.redrive]),
+]
+"""Name, `undoes` and `fails` of the scene, and what its sides do."""
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
-@pytest.mark.parametrize(
-    ("bodies", "undoes", "fails"),
-    [
-        *(pytest.param(each, False, False, id=f"first-{name}") for name, each in FIRST.items()),
-        *(pytest.param(each, True, False, id=f"next-{name}") for name, each in NEXT.items()),
-        *(pytest.param(each, True, True, id=f"failed-{name}") for name, each in FAILED.items()),
-    ],
-)
 def test_compensation_beside_another_change_runs_once(
-    database: Database,
-    database_url: str,
-    level: str,
-    locks: bool,
-    bodies: Sides,
-    undoes: bool,
-    fails: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, database_url: str, level: str, locks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not locks:
         unlocked(monkeypatch)
-    with pair(database_url, level) as sides:
-        found = []
-        for seed in choice_of(range(60), 60):
-            scene = Scene(database, undoes=undoes, fails=fails)
-            choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
-            sides.run(bodies(scene), choices, with_reads=True)
-            found += scene.finish(database)
-        assert found == []
+    with pair(database_url, level) as sides, Breaches() as found:
+        for name, undoes, fails, bodies in CASES:
+            for seed in choice_of(range(60), 60):
+                with found.case(name, seed):
+                    scene = Scene(database, undoes=undoes, fails=fails)
+                    choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+                    sides.run(bodies(scene), choices, with_reads=True)
+                    assert scene.finish(database) == []
 
 
 @pytest.mark.parametrize("undoes", [False, True])

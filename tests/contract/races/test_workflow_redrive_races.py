@@ -6,6 +6,7 @@ Both sides take their statements in random orders; then the workflow runs to its
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import pytest
 from sqlalchemy import text
@@ -16,7 +17,7 @@ from app.kernel.db import Database
 from app.queue.executions import manual_retry
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.manual_retry import retry_execution
-from tests.cases import choice_of
+from tests.cases import Breaches, choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, SideGroup, pair
@@ -109,31 +110,20 @@ def breaches(database: Database, sides: SideGroup, seed: int, bodies: Sides, pla
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
-@pytest.mark.parametrize("place", ["a", "m#1"])
-@pytest.mark.parametrize(
-    ("bodies", "is_over"),
-    [
-        *(pytest.param(each, True, id=f"over-{name}") for name, each in OVER.items()),
-        *(pytest.param(each, False, id=f"open-{name}") for name, each in OPEN.items()),
-    ],
-)
 def test_redrive_beside_another_change_carries_the_workflow_on(
-    database: Database,
-    database_url: str,
-    level: str,
-    locks: bool,
-    place: str,
-    bodies: Sides,
-    is_over: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, database_url: str, level: str, locks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not locks:
         unlocked(monkeypatch)
-    with pair(database_url, level) as sides:
-        run = partial(breaches, database, sides, bodies=bodies, place=place, is_over=is_over)
-        assert [found for seed in choice_of(range(60), 60) if (found := run(seed=seed))] == []
+    with pair(database_url, level) as sides, Breaches() as found:
+        for (name, bodies), place in product((OVER | OPEN).items(), ["a", "m#1"]):
+            run = partial(breaches, database, sides, bodies=bodies, place=place, is_over=name in OVER)
+            for seed in choice_of(range(60), 60):
+                with found.case(name, place, seed):
+                    assert run(seed=seed) == []
 
 
 def remove_check_of_reports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Both sides take their statements in random orders; then the workflow runs to its
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import pytest
 from sqlalchemy import text
@@ -15,7 +16,7 @@ from app.features.workflows.steps import advancing, retrying
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.queue.executions.execution_cancellation import IfRunning
-from tests.cases import choice_of
+from tests.cases import Breaches, choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, SideGroup, pair
@@ -102,29 +103,20 @@ def breaches(database: Database, sides: SideGroup, seed: int, bodies: Sides, *, 
 
 
 @pytest.mark.sampled
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
-@pytest.mark.parametrize(
-    ("bodies", "is_over"),
-    [
-        *(pytest.param(each, True, id=f"over-{name}") for name, each in OVER.items()),
-        *(pytest.param(each, False, id=f"paused-{name}") for name, each in PAUSED.items()),
-    ],
-)
 def test_retry_beside_another_change_runs_each_node_once(
-    database: Database,
-    database_url: str,
-    level: str,
-    locks: bool,
-    bodies: Sides,
-    is_over: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, database_url: str, level: str, locks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not locks:
         unlocked(monkeypatch)
-    with pair(database_url, level) as sides:
-        run = partial(breaches, database, sides, bodies=bodies, is_over=is_over)
-        assert [found for seed in choice_of(range(60), 60) if (found := run(seed=seed))] == []
+    with pair(database_url, level) as sides, Breaches() as found:
+        for is_over, (name, bodies) in [*product([True], OVER.items()), *product([False], PAUSED.items())]:
+            run = partial(breaches, database, sides, bodies=bodies, is_over=is_over)
+            for seed in choice_of(range(60), 60):
+                with found.case(name, is_over, seed):
+                    assert run(seed=seed) == []
 
 
 def test_removed_rule_is_missed(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
