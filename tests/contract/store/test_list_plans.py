@@ -23,8 +23,8 @@ from tests import rows
 
 @pytest.fixture
 def history(database: Database) -> Database:
-    """20,000 successful executions, one failed execution and one queued execution."""
-    rows.add_executions(database, 20_000)
+    """5,000 successful executions, one failed execution and one queued execution."""
+    rows.add_executions(database, 5_000)
     database.fetch(
         text(
             "UPDATE executions SET status = 'SUCCESS', completed_at = now(), recorded_at = now(), attempt_count = 1, "
