@@ -18,7 +18,7 @@ from tests import rows
 from tests.claiming import asking
 from tests.contract.blocks import blocks
 
-DEAD = int(os.environ.get("TE_TEST_DEAD_ENTRIES", "10000"))
+DEAD = int(os.environ.get("TE_TEST_DEAD_ENTRIES", "4000"))
 SHARDS = 16
 
 
