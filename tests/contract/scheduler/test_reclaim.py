@@ -177,7 +177,7 @@ def test_run_reclaims_more_than_one_batch(database: Database) -> None:
 
 @pytest.mark.postgresql_only
 def test_candidates_are_read_by_the_index_of_running_rows(database: Database) -> None:
-    rows.add_executions(database, 20_000)
+    rows.add_executions(database, 5_000)
     claimed(database, 50)
     database.fetch(text("ANALYZE executions"))
     start = reclaim_candidates.START._asdict() | {"limit": 500}
@@ -191,7 +191,7 @@ def test_candidates_are_read_by_the_index_of_running_rows(database: Database) ->
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("analyzed", [True, False], ids=["fresh statistics", "no statistics"])
 def test_rows_are_reclaimed_by_their_keys(database: Database, analyzed: bool) -> None:
-    rows.add_executions(database, 20_000)
+    rows.add_executions(database, 5_000)
     claimed(database, 50)
     database.fetch(text(DEATHS["worker row is missing"]))
     if analyzed:

@@ -218,7 +218,7 @@ def test_first_verdict_of_an_attempt_wins(process: WorkerProcess) -> None:
 @pytest.mark.postgresql_only
 def test_completion_finds_its_rows_by_primary_key(process: WorkerProcess) -> None:
     claimed(process, 50)
-    rows.add_executions(process.database, 20_000)
+    rows.add_executions(process.database, 5_000)
     process.database.fetch(text("ANALYZE"))
     (mine,) = claimed(process)
     ended = completion_of(mine, success({}))

@@ -126,10 +126,10 @@ def _explain(explained: Explained, compiler: object, **options: object) -> str:
 
 @pytest.fixture(params=["no statistics", "statistics of an empty queue", "current statistics"])
 def history(database: Database, request: pytest.FixtureRequest) -> Database:
-    """20,000 successes, then one failure and 3,000 waiting executions; the statistics may be stale or missing."""
+    """5,000 successes, then one failure and 3,000 waiting executions; the statistics may be stale or missing."""
     # Autovacuum could otherwise gather statistics between the inserts, which no case describes.
     database.fetch(text("ALTER TABLE executions SET (autovacuum_enabled = false)"))
-    rows.add_executions(database, 20_000)
+    rows.add_executions(database, 5_000)
     database.fetch(
         text(
             "UPDATE executions SET status = 'SUCCESS', completed_at = now(), "

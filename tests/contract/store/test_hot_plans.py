@@ -66,7 +66,7 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
 @pytest.fixture
 def with_stale_statistics(database: Database) -> Database:
     """A database whose statistics show no waiting or running execution."""
-    rows.add_executions(database, 20_000)
+    rows.add_executions(database, 5_000)
     database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now()"))
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

@@ -38,7 +38,7 @@ EVENTS = """
 def test_slot_is_counted_by_indexes_alone(database: Database, single_connection: Database, is_analysed: bool) -> None:
     for table in ("executions", "attempts", "execution_events"):
         database.fetch(text(f"ALTER TABLE {table} SET (autovacuum_enabled = false)"))
-    rows.add_executions(database, 20_000)
+    rows.add_executions(database, 5_000)
     for change in (ENDED, ATTEMPTS, EVENTS):
         database.fetch(text(change.format(hours=HOURS)))
     if is_analysed:
