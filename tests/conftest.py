@@ -5,12 +5,14 @@
 `TEST_AS=cockroachdb` runs it on a PostgreSQL that stands in for CockroachDB.
 """
 
+import fcntl
 import gc
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -44,11 +46,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Import the test modules without the garbage collector, which would find none and take a fifth of the time.
 
-    Later collections skip these modules, which live until the end.
+    Later collections skip these modules, which live until the end. In a fresh clone, pytest compiles them, which takes
+    longer than the rest: the first process of pytest-xdist does this for the others.
     """
     gc.disable()
     try:
-        return (yield)
+        with _after_the_first():
+            return (yield)
     finally:
         gc.freeze()
         gc.enable()
@@ -67,6 +71,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
     if twice:
         raise pytest.UsageError(f"several tests have the same name: {', '.join(twice)}")
+
+
+@contextmanager
+def _after_the_first() -> Iterator[None]:
+    """Run the block alone in the first of several processes that come at the same time, and then in all others."""
+    folder = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(folder, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _file(item: pytest.Item) -> str:
