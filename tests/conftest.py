@@ -134,16 +134,22 @@ def _skip_other_engines(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def migrated(cluster: Cluster) -> Iterator[Lend]:
-    """Lend migrated databases: copies of one migrated template; on CockroachDB, which has none, cleared databases."""
+def databases(cluster: Cluster) -> Iterator[Copies | ReusedDatabases]:
+    """Migrated databases: copies of one migrated template; on CockroachDB, which has none, cleared databases."""
     if cluster.is_cockroach:
-        with closing(ReusedDatabases(cluster)) as databases:
-            yield databases.lend
+        with closing(ReusedDatabases(cluster)) as reused:
+            yield reused
         return
     template = cluster.migrated()
     with closing(Copies(cluster, template)) as copies:
-        yield copies.lend
+        yield copies
     cluster.drop(template)
+
+
+@pytest.fixture(scope="session")
+def migrated(databases: Copies | ReusedDatabases) -> Lend:
+    """Lend migrated databases that no test has had before, except on CockroachDB."""
+    return databases.lend
 
 
 @pytest.fixture
@@ -155,9 +161,10 @@ def empty_database_url(cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-def database_url(migrated: Lend) -> Iterator[str]:
-    """Migrated database of one test, dropped after the test."""
-    with migrated() as url:
+def database_url(request: pytest.FixtureRequest, databases: Copies | ReusedDatabases) -> Iterator[str]:
+    """Migrated database of one test: a new one where processes or plans are tested, else it may be a cleared one."""
+    needs_new = any(map(request.node.get_closest_marker, ("acceptance", "own_faults", "postgresql_only")))
+    with databases.lend() if needs_new else databases.lend_cleared() as url:
         yield url
 
 

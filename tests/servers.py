@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-import psycopg2
 import pytest
 from psycopg2 import sql
 
@@ -17,6 +17,7 @@ from app.dev.servers import Server, ServerError
 from schema import migrate
 from schema.creation import FIRST_ROWS
 from schema.tables import metadata
+from tests.cleared import Cleaner, connected
 
 S = TypeVar("S", bound=Server)
 
@@ -63,7 +64,7 @@ class Cluster:
         self.imitates = imitates_cockroach
         self._prefix = f"te_test_{secrets.token_hex(4)}"
         self._count = 0
-        self._connection = _connected(url)
+        self._connection = connected(url)
         with self._connection.cursor() as cursor:
             cursor.execute("SELECT version()")
             self._is_cockroach = "CockroachDB" in cursor.fetchone()[0]
@@ -108,23 +109,46 @@ class Copies:
     def __init__(self, cluster: Cluster, template: str) -> None:
         self._cluster = cluster
         self._template = template
+        self._cleaner = Cleaner(template)
         self._thread = ThreadPoolExecutor(1, "copies")
         self._next = self._begin()
+        self._cleared = deque[Future[str | None]]()
         self._drops: list[Future[None]] = []
 
     @contextmanager
     def lend(self) -> Iterator[str]:
+        """Lend a new copy."""
         url = self._next.result()
         self._next = self._begin()
         yield url
         self._drops.append(self._thread.submit(self._cluster.drop, url))
 
+    @contextmanager
+    def lend_cleared(self) -> Iterator[str]:
+        """Lend a copy that may have been lent before, without the rows of that test."""
+        url = self._cleared.popleft().result() if len(self._cleared) > 1 else None
+        if url is None:
+            url = self._next.result()
+            self._next = self._begin()
+        yield url
+        self._cleared.append(self._thread.submit(self._clear, url))
+
     def close(self) -> None:
-        """Drop the unused copy; raise the error of a failed drop."""
+        """Drop the copies that are not lent; raise the error of a failed drop."""
         self._cluster.drop(self._next.result())
+        for cleared in self._cleared:
+            if (url := cleared.result()) is not None:
+                self._cluster.drop(url)
+        self._cleaner.close()
         self._thread.shutdown()
         for drop in self._drops:
             drop.result()
+
+    def _clear(self, url: str) -> str | None:
+        if self._cleaner.clear(url):
+            return url
+        self._cluster.drop(url)
+        return None
 
     def _begin(self) -> Future[str]:
         return self._thread.submit(self._cluster.create, template=self._template)
@@ -146,7 +170,7 @@ class ReusedDatabases:
     def lend(self) -> Iterator[str]:
         url = self._free.pop() if self._free else self._add()
         yield url
-        with closing(_connected(url)) as connection, connection.cursor() as cursor:
+        with closing(connected(url)) as connection, connection.cursor() as cursor:
             is_intact = _schema(cursor) == self._schemas[url]
             if is_intact:
                 clear(cursor)
@@ -155,6 +179,8 @@ class ReusedDatabases:
         else:
             self._cluster.drop(url)
 
+    lend_cleared = lend
+
     def close(self) -> None:
         """Drop the databases that are not lent."""
         for url in self._free:
@@ -162,14 +188,9 @@ class ReusedDatabases:
 
     def _add(self) -> str:
         url = self._cluster.migrated()
-        with closing(_connected(url)) as connection, connection.cursor() as cursor:
+        with closing(connected(url)) as connection, connection.cursor() as cursor:
             self._schemas[url] = _schema(cursor)
         return url
-
-
-def libpq_url(url: str) -> str:
-    """Return a URL for psycopg2, which refuses the scheme cockroachdb; CockroachDB speaks PostgreSQL's protocol."""
-    return urlunsplit(urlsplit(url)._replace(scheme="postgresql"))
 
 
 def clear(cursor: Any) -> None:
@@ -183,12 +204,6 @@ def clear(cursor: Any) -> None:
 def _schema(cursor: Any) -> set[tuple[str, ...]]:
     cursor.execute(_SCHEMA)
     return set(cursor.fetchall())
-
-
-def _connected(url: str) -> Any:
-    connection = psycopg2.connect(libpq_url(url))
-    connection.autocommit = True
-    return connection
 
 
 def _name(url: str) -> str:

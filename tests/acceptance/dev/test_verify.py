@@ -10,8 +10,8 @@ import psycopg2
 import pytest
 
 from tests.cases import each_case
+from tests.cleared import libpq_url
 from tests.integration.command_line import flask_app
-from tests.servers import libpq_url
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 

@@ -11,9 +11,9 @@ import psycopg2
 import pytest
 import requests
 
+from tests.cleared import libpq_url
 from tests.integration.http.web_process import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
-from tests.servers import libpq_url
 from tests.waiting import HUNG_SECONDS, eventually
 
 THREADS = 2
