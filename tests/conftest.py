@@ -19,6 +19,7 @@ from hypothesis import settings
 
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
+from tests.cases import IS_WHOLE
 from tests.servers import Cluster, Copies, ReusedDatabases, given_programs, start_or_skip
 from tests.turns import spread
 
@@ -27,8 +28,9 @@ from tests.turns import spread
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A busy machine must fail no test: Hypothesis allows each example 200 ms by default.
-settings.register_profile("project", deadline=None)
+# A busy machine must fail no test: Hypothesis allows each example 200 ms by default. CI draws other examples for each
+# Python, so it needs fewer of them in each run than the default.
+settings.register_profile("project", deadline=None, max_examples=100 if IS_WHOLE else 40)
 settings.load_profile("project")
 
 Lend = Callable[[], AbstractContextManager[str]]

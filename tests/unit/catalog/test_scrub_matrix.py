@@ -1,7 +1,9 @@
 """Each kind of secret in each encoding of an echo: scrubbing leaves nothing readable."""
 
+import pytest
+
 from app.catalog.scrub import Scrubber
-from tests.cases import each_case
+from tests.cases import choice_of, each_case
 from tests.unit.catalog.canaries import ECHOES, SECRETS
 from tests.unit.catalog.readings import leaks
 
@@ -13,9 +15,11 @@ def most_readable(secret: str) -> int:
     return min(7, max(len(secret) // 2, 3))
 
 
-@each_case("echo", ECHOES.values(), ids=ECHOES)
+@pytest.mark.sampled
+@each_case("way", choice_of([*ECHOES], 3))
 @each_case("kind", SECRETS)
-def test_scrubbed_secret_cannot_be_read(kind, echo):
+def test_scrubbed_secret_cannot_be_read(kind, way):
+    echo = ECHOES[way]
     secret, parts = SECRETS[kind]
     scrubber = Scrubber([secret, "another-secret-of-the-endpoint"])
     for part in (secret, *parts):

@@ -16,7 +16,7 @@ from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from app.schedule.zones import time_zone
-from tests.cases import IS_WHOLE, each_case
+from tests.cases import IS_WHOLE, choice_of, each_case
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
 
@@ -107,7 +107,8 @@ def test_ticks_around_a_clock_change_match_the_wall_clock(
     assert ticks_between(schedule, begin, end) == list(ticks(text, zone, begin, end))
 
 
-@each_case("zone", ZONES)
+@pytest.mark.sampled
+@each_case("zone", choice_of(ZONES, 3))
 @each_case("text", ["30 2 * * *", "*/20 0-4 * * *", "15 * * * *", "0 0,3 * * *"])
 def test_ticks_at_recent_clock_changes_of_a_zone_match_the_wall_clock(zone: str, text: str) -> None:
     schedule = Schedule.parse(text, zone)
