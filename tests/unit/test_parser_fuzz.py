@@ -40,7 +40,7 @@ from app.web.jobs.labels import LabelCondition, LabelSelector
 from app.web.server.refusal import request_id_of
 from app.web.services import EXTENSION
 from schema.states import EndpointType
-from tests.cases import IS_WHOLE
+from tests.cases import IS_WHOLE, choice_of, each_case
 from tests.mutated import mutated
 
 ATTEMPT = "x-task-executor-attempt"
@@ -155,7 +155,7 @@ def attempt(parser: Parser, text: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", PARSERS)
+@each_case("name", choice_of([*PARSERS], 2))
 def test_any_text_is_read_or_refused(name: str) -> None:
     parser = PARSERS[name]
 
@@ -169,8 +169,9 @@ def test_any_text_is_read_or_refused(name: str) -> None:
         attempt(parser, seed)
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(120)  # a quadratic parser would take hours
-@pytest.mark.parametrize("name", PARSERS)
+@each_case("name", choice_of([*PARSERS], 2))
 def test_text_is_parsed_in_linear_time(name: str) -> None:
     parser = PARSERS[name]
     for seed in parser.seeds:
