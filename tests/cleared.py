@@ -14,17 +14,14 @@ from schema.tables import metadata
 
 # What a change of the schema, of a setting or of the planner's statistics changes; sums are enough, because a changed
 # row of the catalog gets the number of a later transaction.
+_CATALOGS = ("pg_class", "pg_attribute", "pg_constraint", "pg_trigger", "pg_proc", "pg_namespace")
+_XMINS = ", ".join(f"(SELECT sum(CAST(CAST(xmin AS TEXT) AS BIGINT)) FROM {each})" for each in _CATALOGS)
 _STATE = f"""
 SELECT (SELECT min(version_num) FROM alembic_version),
        (SELECT sum(reltuples) + sum(relpages) FROM pg_class WHERE relnamespace = 'public'::regnamespace),
        (SELECT count(*) FROM pg_db_role_setting AS s JOIN pg_database AS d ON d.oid = s.setdatabase
          WHERE d.datname = current_database()),
-       {
-    ", ".join(
-        f"(SELECT sum(CAST(CAST(xmin AS TEXT) AS BIGINT)) FROM {catalog})"
-        for catalog in ("pg_class", "pg_attribute", "pg_constraint", "pg_trigger", "pg_proc", "pg_namespace")
-    )
-}
+       {_XMINS}
 """
 _OTHERS = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -54,16 +51,20 @@ class Cleaner:
     def clear(self, url: str) -> bool:
         """Leave the rows of a new copy, and return whether the next test may have the database."""
         self._uses[url] += 1
-        if self._uses[url] == MAX_USES:
-            return False
         if url not in self._connections:
             self._connections[url] = connected(url, "te-test-cleaner")
         try:
-            with self._connections[url].cursor() as cursor:
-                cursor.execute("SET lock_timeout = '1s'")
-                return _is_left(cursor) and _row(cursor, _STATE) == self._state and self._deleted(cursor)
+            is_cleared = self._uses[url] < MAX_USES and self._clear(self._connections[url])
         except psycopg2.Error:  # the test has ended all connections, or left a lock
-            return False
+            is_cleared = False
+        if not is_cleared:
+            self._connections.pop(url).close()
+        return is_cleared
+
+    def _clear(self, connection: Any) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '1s'")
+            return _is_left(cursor) and _row(cursor, _STATE) == self._state and self._deleted(cursor)
 
     def close(self) -> None:
         for connection in self._connections.values():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psycopg2
 import pytest
@@ -104,6 +105,14 @@ def test_database_is_dropped_after_many_uses(copies: Copies) -> None:
             found.append(url)
     assert len(set(found)) > 2
     assert max(map(found.count, found)) <= MAX_USES
+
+
+def test_dropped_databases_leave_no_open_files(copies: Copies) -> None:
+    open_files = []
+    for _ in range(12):
+        lent_after(copies, "CREATE TABLE more (n BIGINT)")
+        open_files.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+    assert open_files[-1] - open_files[0] < 6
 
 
 def test_lent_copy_is_new(copies: Copies) -> None:
