@@ -57,6 +57,7 @@ def make_engine(url: URL, options: dict[str, Any], *, pool_size: int, statement_
     engine = create_engine(
         url.difference_update_query(["options"]),
         json_deserializer=stored_json,
+        use_native_hstore=False,  # no table has that type, and each process would look for it
         hide_parameters=True,
         poolclass=ShrinkingPool,
         pool_use_lifo=True,  # a process with little to do leaves the other connections idle

@@ -261,6 +261,15 @@ def test_statement_that_hardly_waits_is_one_message_and_leaves_the_session_alone
             assert one.fetch_unless_locked(count, {"more": 1})[0].n == 4
 
 
+@pytest.mark.postgresql_only
+def test_first_connection_looks_for_no_type_that_no_table_has(database_url: str) -> None:
+    with RecordingProxy(urlsplit(database_url).port or 5432) as proxy:
+        with closing(db.connect(proxy.url(database_url), pool_size=1, application_name="te-one")) as one:
+            one.fetch(text("SELECT 2"))
+        assert "SELECT ?" in proxy.sent
+        assert [query for query in proxy.sent if "pg_type" in query] == []
+
+
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
 def test_server_reports_its_version_and_the_isolation_level_of_transactions(
     cluster: Cluster, database_url: str, level: str
