@@ -38,7 +38,7 @@ test: $(STAMP)  ## run the whole test suite on real servers
 	$(BIN)/pytest -n 4 --dist loadfile
 
 fuzz: $(STAMP)  ## run all malformed values and interleavings; `make test` runs a choice
-	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m "fuzz or sampled"
+	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m "fuzz or sampled or hypothesis"
 
 # Folders of the next three targets, such as TESTS=tests/contract/store.
 TESTS ?= tests/contract tests/integration
