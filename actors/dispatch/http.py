@@ -131,7 +131,7 @@ def retry_after_ms(value: str | None, now: float) -> int | None:
     """Read a Retry-After header, seconds or a date; `now` is a Unix time. None if it is missing or invalid."""
     if value is None:
         return None
-    if re.fullmatch(r"\s*[0-9]{1,300}\s*", value):
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
         seconds = float(value)
     else:
         try:

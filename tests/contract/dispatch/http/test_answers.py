@@ -75,8 +75,6 @@ DAY = 24 * 3600 * 1000
         ("-5", None),
         ("1.5", None),
         ("99999999", DAY),
-        ("4294967295", DAY),
-        ("9" * 300, DAY),
         ("9" * 400, None),
         (email.utils.formatdate(NOW + 90, usegmt=True), 90_000),
         (email.utils.formatdate(NOW - 90, usegmt=True), None),
