@@ -26,7 +26,7 @@ MAX_OPTIONS_BYTES = 16_384
 MAX_CAUSES = 10
 MAX_FOLLOWING = 500  # jobs that one statement creates
 MAX_FOLLOWING_BYTES = 4 * 1024 * 1024
-_MAY_HAVE_LONG_INTEGER = re.compile("[0-9]{39}")  # more than MAX_DIGITS
+_MAY_HAVE_LONG_INTEGER = re.compile("(?<![0-9])[0-9]{39}")  # more than MAX_DIGITS
 _REPORTED = {ErrorCategory.EXPECTED.value, ErrorCategory.INTERRUPTED.value, ErrorCategory.MALFORMED.value}
 
 
@@ -36,7 +36,7 @@ def result_of(frame: Mapping[str, Any]) -> dict[str, Any]:
         raise DeliveryError("INTERNAL_ERROR", f"the process sent {frame['kind']!r} as an outcome", permanent=True)
     output: dict[str, Any] = {"skipped": True} if frame.get("skipped") is True else {}
     if "result" in frame:
-        size = _size_of(frame["result"], "UNSTORABLE", "the result")
+        size = _size_of(frame["result"], "UNSTORABLE", "the result", MAX_RESULT_BYTES)
         if size > MAX_RESULT_BYTES:
             bound = f"at most {MAX_RESULT_BYTES} are stored"
             message = f"the result has {size} bytes; {bound}: use a results backend of your own"
@@ -64,7 +64,7 @@ def following_jobs(frame: Mapping[str, Any], may_start: Callable[[str], bool]) -
         return ()
     if not isinstance(then, list) or len(then) > MAX_FOLLOWING:
         raise DeliveryError("THEN_REFUSED", f"`then` is a list of at most {MAX_FOLLOWING} jobs", permanent=True)
-    if (size := _size_of(then, "THEN_REFUSED", "a following job")) > MAX_FOLLOWING_BYTES:
+    if (size := _size_of(then, "THEN_REFUSED", "a following job", MAX_FOLLOWING_BYTES)) > MAX_FOLLOWING_BYTES:
         message = f"the following jobs have {size} bytes; at most {MAX_FOLLOWING_BYTES} are written with an outcome"
         raise DeliveryError("THEN_REFUSED", message, permanent=True)
     jobs = tuple(_following(each) for each in then)
@@ -108,20 +108,23 @@ def _check_as_a_request(key: str, input_: Mapping[str, Any]) -> None:
         raise DeliveryError("THEN_REFUSED", f"a following job was refused: {reason}", permanent=True)
 
 
-def _size_of(value: Any, error_type: str, noun: str) -> int:
-    """Return the bytes of a value as JSON; raises DeliveryError for a value that cannot be stored."""
+def _size_of(value: Any, error_type: str, noun: str, most: int) -> int:
+    """Return the bytes of a value as JSON; raises DeliveryError for a value of at most `most` that cannot be stored."""
     try:
-        return len(_json_of(value))  # ASCII
+        return len(_json_of(value, most))  # ASCII
     except ValueError as error:
         raise DeliveryError(error_type, f"{noun} cannot be stored: {error}", permanent=True) from None
 
 
-def _json_of(value: Any) -> str:
-    """Write a value as JSON; raises ValueError for a value that cannot be stored, such as NaN."""
+def _json_of(value: Any, most: int) -> str:
+    """Write a value as JSON; raises ValueError for a value that cannot be stored, such as NaN.
+
+    Callers refuse more than `most` bytes, so the digits of such a value, whose check blocks the loop, do not matter.
+    """
     text = json.dumps(value, allow_nan=False)
     if is_unstorable(value, text):
         raise ValueError("a text has a NUL character or half of a surrogate pair")
-    if _MAY_HAVE_LONG_INTEGER.search(text):
+    if len(text) <= most and _MAY_HAVE_LONG_INTEGER.search(text):
         json.loads(text, parse_int=_check_digits)
     return text
 
@@ -134,7 +137,7 @@ def _check_digits(digits: str) -> None:
 
 def _is_storable(value: Any) -> bool:
     try:
-        _json_of(value)
+        _json_of(value, MAX_OPTIONS_BYTES)
     except ValueError:
         return False
     return True
