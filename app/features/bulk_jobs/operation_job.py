@@ -35,7 +35,7 @@ from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_list import count_selected, next_selected
 from schema.states import BulkAction, ExecutionStatus
 
-SCHEDULES_AT_ONCE = 20  # jobs per transaction: each takes several statements, and up to 500 executions
+SCHEDULES_AT_ONCE = 20  # jobs per transaction: each takes several statements, and 500 executions or some more
 
 Chosen = ExecutionFilter | LetterFilter | ScheduleSelection
 Item = str | DeadLetter

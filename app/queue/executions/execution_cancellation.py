@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.ending.subscriptions import follows_cancellation
+from app.queue.executions.materialization import key_of_tick
 from app.queue.executions.settlement import settle_jobs
 from schema.states import CANCELLABLE, ExecutionStatus
 
@@ -38,17 +40,18 @@ LOCK_OF_JOB = statement(
      ORDER BY execution_id LIMIT :limit FOR UPDATE
     """,
 )
-# Ticks that were materialised ahead, before their job was paused, and became due in the pause. A rescheduled tick must
-# be due by its new instant too.
+# Ticks that were materialised ahead, before their job was paused, and became due in the pause; the pause may not have
+# put the last ones on hold yet. Their keys bound the read, since a paused job may have any number of other executions.
 LOCK_TICKS_IN_PAUSE = statement(
     "executions.lock_ticks_in_pause",
     """
-    SELECT e.execution_id, e.status, e.attempt_count, e.cancel_requested_at, e.abort_requested_at
-      FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
-     WHERE e.job_id = :job_id AND e.completed_at IS NULL AND e.status = 'PENDING' AND e.on_hold AND e.attempt_count = 0
-       AND e.scheduled_at > j.paused_at AND e.scheduled_at <= now() AND e.run_at <= now()
-     ORDER BY e.execution_id FOR UPDATE OF e
+    SELECT execution_id, status, attempt_count, cancel_requested_at, abort_requested_at FROM executions
+     WHERE job_id = :job_id AND idempotency_key > CAST(:first AS TEXT) AND idempotency_key <= CAST(:last AS TEXT)
+       AND status IN ('PENDING', 'QUEUED') AND attempt_count = 0 AND (on_hold OR run_at = scheduled_at)
+       AND run_at > CAST(:paused_at AS TIMESTAMPTZ) AND run_at <= CAST(:now AS TIMESTAMPTZ)
+     ORDER BY execution_id LIMIT {batch} FOR UPDATE
     """,
+    batch=BATCH,
 )
 # The UPDATE repeats the condition: a concurrent claim either comes first and is kept, or finds nothing to claim.
 CANCEL = statement(
@@ -172,10 +175,18 @@ def cancel_executions_of(
     return done._replace(last=found[-1].execution_id) if len(found) == BATCH else done
 
 
-def cancel_ticks_in_pause(connection: Connection, job_id: str, actor: str | None) -> None:
-    """Cancel the ticks on hold of a paused repeating job that fell into its pause: at most those of one look-ahead."""
-    found = connection.execute(LOCK_TICKS_IN_PAUSE, {"job_id": job_id}).all()
-    _cancel(connection, found, CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_PAUSED))
+def cancel_ticks_in_pause(
+    connection: Connection, job_id: str, paused_at: datetime, now: datetime, actor: str | None
+) -> None:
+    """Cancel the ticks of a repeating job that fell into its pause: at most those of one look-ahead."""
+    params = {"job_id": job_id, "first": key_of_tick(job_id, paused_at), "last": key_of_tick(job_id, now)}
+    params |= {"paused_at": paused_at, "now": now}
+    scope = CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_PAUSED)
+    while True:
+        found = connection.execute(LOCK_TICKS_IN_PAUSE, params).all()
+        _cancel(connection, found, scope)
+        if len(found) < BATCH:
+            return
 
 
 def cancel_the_rest(

@@ -202,6 +202,11 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
         "ticks": [tick for _, tick in ticks],
         "executions": executions,
         "shards": [ids.shard_of(execution, shards) for execution in executions],
-        "keys": [f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}" for job_id, tick in ticks],
+        "keys": [key_of_tick(job_id, tick) for job_id, tick in ticks],
         "places": list(range(len(ticks))),
     }
+
+
+def key_of_tick(job_id: str, tick: datetime) -> str:
+    """Return the idempotency key of the execution of a tick; the keys of a job are in the order of its ticks."""
+    return f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}"

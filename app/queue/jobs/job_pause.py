@@ -116,8 +116,8 @@ def begin_resumption(
     if not (has_retired and connection.execute(RAN_OUT, {"job_id": job_id}).first()):
         _refuse_retired(connection, job, "resumed")
     if job.status is JobStatus.PAUSED:
-        if job.timetable is not None:
-            cancel_ticks_in_pause(connection, job_id, actor)
+        if job.timetable is not None and job.paused_at is not None:
+            cancel_ticks_in_pause(connection, job_id, job.paused_at, now, actor)
         end = _next(connection, job, now)
         retires = bool(end["over"])
         connection.execute(RESUME, {"job_id": job_id} | end)

@@ -14,11 +14,13 @@ from app.queue.executions.node_key import NodeKey
 from app.queue.reading.waiting_reasons import FACTS, Explanation, Facts, WaitingReason, at, explain_due
 from schema.states import ExecutionStatus, WorkerStatus
 
+# A pause also holds executions that wait, with the same reason.
 LAST_EVENT = statement(
     "executions.explain_event",
     """
     SELECT actor, reason FROM execution_events
      WHERE execution_id = :execution_id AND reason = ANY (CAST(:reasons AS TEXT[]))
+       AND (reason <> 'JOB_PAUSED' OR to_status = 'CANCELLED')
      ORDER BY occurred_at DESC, event_id DESC LIMIT 1
     """,
 )

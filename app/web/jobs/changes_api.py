@@ -88,7 +88,7 @@ def pause(job_id: str) -> Job:
 
 @resource.route("POST", "/jobs/<job_id>/resume", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
 def resume(job_id: str) -> Job:
-    """Resume a paused job with its next tick; executions on hold are released."""
+    """Resume a paused job with its next tick; executions on hold are released, except ticks of the pause."""
     database = services().database
     for queue in resume_job(database, job_id, services().look_ahead_ms, actor().name):
         wake(queue)

@@ -1,11 +1,13 @@
 """Pause and resume of a job: waiting executions are held, and ticks stop until the job is resumed."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.executions.on_hold import hold_retries
+from app.queue.executions.on_hold import BATCH, hold_retries
+from app.queue.jobs.job_pause import begin_pause
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.jobs.stored import status_of
@@ -36,9 +38,12 @@ def test_pause_holds_waiting_executions_and_stops_ticks(api: Api, database: Data
 
 
 def pass_seconds(database: Database, seconds: int) -> None:
-    """Move the instants of all jobs and executions into the past."""
+    """Move the instants of all jobs and executions into the past; ticks that lay ahead get the keys of schedulers."""
+    at = "scheduled_at - :span"
+    key = f"job_id || '_' || CAST(EXTRACT(EPOCH FROM {at}) * 1000 AS BIGINT)"
     for update in (
-        "executions SET scheduled_at = scheduled_at - :span, run_at = run_at - :span, created_at = created_at - :span",
+        f"executions SET idempotency_key = {key} WHERE scheduled_at > created_at",
+        f"executions SET scheduled_at = {at}, run_at = run_at - :span, created_at = created_at - :span",
         "jobs SET paused_at = paused_at - :span, cron_last_tick_at = cron_last_tick_at - :span",
     ):
         database.fetch(text(f"UPDATE {update}"), {"span": timedelta(seconds=seconds)})
@@ -51,17 +56,58 @@ def test_tick_materialised_ahead_that_falls_into_the_pause_is_skipped(api: Api, 
         before = rows.add_tick(database, job["job_id"])
         ahead = rows.add_tick(database, job["job_id"], due_in=timedelta(seconds=4))
         behind = rows.add_tick(database, job["job_id"], due_in=timedelta(hours=1))
+        moved = rows.add_tick(database, job["job_id"], due_in=timedelta(seconds=5))  # waited at the pause
+        database.fetch(text("UPDATE executions SET run_at = now() WHERE execution_id = :id"), {"id": moved})
         api.post(f"/jobs/{job['job_id']}/pause")
+        manual = api.post(f"/jobs/{job['job_id']}/run").json["execution_id"]
         pass_seconds(database, 10)
         resumed = api.post(f"/jobs/{job['job_id']}/resume").json
         assert resumed["next_run_at"] is not None
-        assert status_of(database, before) == ("QUEUED", False)
+        for kept in (before, moved, manual):
+            assert status_of(database, kept) == ("QUEUED", False)
         assert status_of(database, ahead) == ("CANCELLED", False)
         assert status_of(database, behind) == ("PENDING", False)
         last = api.get(f"/executions/{ahead}/history").json["items"][-1]
         assert (last["to"], last["reason"]) == ("CANCELLED", "JOB_PAUSED")
         explained = api.get(f"/executions/{ahead}/explain").json
         assert (explained["reason"], "fell into a pause" in explained["explanation"]) == ("CANCELLED", True)
+
+
+def test_tick_is_skipped_too_that_a_pause_of_many_executions_has_not_put_on_hold_yet(
+    api: Api, database: Database
+) -> None:
+    register(api)
+    job_id = created(api, interval())["job_id"]
+    tick = rows.add_tick(database, job_id)
+    columns = (
+        "job_id, endpoint, endpoint_version, endpoint_type, queue, shard, status, scheduled_at, run_at, created_at"
+    )
+    database.fetch(
+        text(
+            f"INSERT INTO executions (execution_id, {columns}) SELECT 'a' || n, {columns} "
+            "FROM executions, generate_series(1, :batch) AS n WHERE execution_id = :tick"
+        ),
+        {"tick": tick, "batch": BATCH},
+    )
+    ahead = rows.add_tick(database, job_id, due_in=timedelta(seconds=4))
+    database.transact(partial(begin_pause, job_id=job_id, actor="ann"))
+    assert status_of(database, ahead) == ("QUEUED", False)
+    pass_seconds(database, 10)
+    api.post(f"/jobs/{job_id}/resume")
+    assert status_of(database, ahead) == ("CANCELLED", False)
+    assert status_of(database, tick) == ("QUEUED", False)
+
+
+def test_later_cancellation_is_not_explained_by_a_pause(api: Api, database: Database) -> None:
+    register(api)
+    job_id = created(api, interval())["job_id"]
+    tick = rows.add_tick(database, job_id)
+    api.post(f"/jobs/{job_id}/pause")
+    api.post(f"/jobs/{job_id}/resume")
+    database.fetch(
+        text("UPDATE executions SET status = 'CANCELLED', completed_at = now() WHERE execution_id = :id"), {"id": tick}
+    )
+    assert "pause" not in api.get(f"/executions/{tick}/explain").json["explanation"]
 
 
 def test_retries_of_executions_running_at_the_pause_are_held(api: Api, database: Database) -> None:
