@@ -2549,7 +2549,7 @@ class AsyncJobs(AsyncGroup):
     async def resume(
         self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Job:
-        """Resume a paused job with its next tick; executions on hold are released.
+        """Resume a paused job with its next tick; executions on hold are released, except ticks of the pause.
 
         Args:
             job_id: Id of the job.
