@@ -179,8 +179,8 @@ def cancel_ticks_in_pause(
     connection: Connection, job_id: str, paused_at: datetime, now: datetime, actor: str | None
 ) -> None:
     """Cancel the ticks of a repeating job that fell into its pause: at most those of one look-ahead."""
-    params = {"job_id": job_id, "first": key_of_tick(job_id, paused_at), "last": key_of_tick(job_id, now)}
-    params |= {"paused_at": paused_at, "now": now}
+    keys = {"first": key_of_tick(job_id, paused_at), "last": key_of_tick(job_id, now)}
+    params = {"job_id": job_id, "paused_at": paused_at, "now": now, **keys}
     scope = CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_PAUSED)
     while True:
         found = connection.execute(LOCK_TICKS_IN_PAUSE, params).all()
