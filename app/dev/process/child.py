@@ -166,3 +166,12 @@ def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def freeze(pid: int) -> list[int]:
+    """Stop a process and its descendants, also those that it makes meanwhile; returns them."""
+    frozen: list[int] = []
+    while new := [member for member in family(pid) if member not in frozen]:
+        signal_all(new, signal.SIGSTOP)
+        frozen += new
+    return frozen

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psycopg2
 import pytest
 
-from app.dev.process.child import Child, family, signal_all
+from app.dev.process.child import Child, freeze, signal_all
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
@@ -142,8 +142,7 @@ def test_frozen_database_makes_the_worker_exit_after_its_lease(system: System, r
     system.worker = system.stack.worker(**SETTINGS, **SHORT_LEASE)
     with system.load(receiver, "frozen") as load:
         load.wait_for_more()
-        servers = family(system.postgres.pid)
-        signal_all(servers, signal.SIGSTOP)
+        servers = freeze(system.postgres.pid)
         try:
             answers = request_concurrently(system.api, 40)
             status = system.worker.wait(ENDED_SECONDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.dev.process.child import family, signal_all
+from app.dev.process.child import family, freeze, signal_all
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
@@ -95,7 +95,7 @@ def test_every_tick_runs_once_while_schedulers_freeze_and_die(
         stack.wait_for_line(scheduler, "scheduler started")
     job_id = add_interval_job(database, timedelta(seconds=1))
     receiver.wait_for(1, path=path)
-    signal_all(family(frozen.pid), signal.SIGSTOP)
+    freeze(frozen.pid)
     before = len(receiver.wait_for(0, path=path))
     receiver.wait_for(before + 2, path=path)
     os.kill(killed.pid, signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_api_frozen_and_killed_under_load_loses_no_job(
     stack.worker()
     with Load(api, "target") as load:
         load.wait_for_more()
-        signal_all(family(web.pid), signal.SIGSTOP)
+        freeze(web.pid)
         time.sleep(1)  # duration of the fault
         signal_all(family(web.pid), signal.SIGCONT)
         load.wait_for_more()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.dev.process.child import family, signal_all
+from app.dev.process.child import freeze, signal_all
 from app.dev.process.ports import free_port
 from app.dev.stack.runner import Stack
 from app.kernel import db
@@ -108,8 +108,7 @@ def test_repeated_and_late_deliveries_of_lost_workers_have_no_effect(
     frozen = stack.worker(**SHORT_LEASE)
     late = begin(database, side, "late", holds=["arrival/1", "arrival/3"], refuses=[2])
     side.wait_for(late, "arrival/1")
-    pids = family(frozen.pid)
-    signal_all(pids, signal.SIGSTOP)
+    pids = freeze(frozen.pid)
 
     killed = stack.worker(**SHORT_LEASE)
     repeated = begin(database, side, "repeated", holds=["response/1"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.dev.process.child import family, signal_all
+from app.dev.process.child import freeze, signal_all
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
@@ -114,8 +114,7 @@ def test_frozen_worker_that_resumes_after_its_lease_changes_nothing(
     stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
     receiver.wait_for(1, path=path)
-    pids = family(victim.pid)
-    signal_all(pids, signal.SIGSTOP)
+    pids = freeze(victim.pid)
     receiver.release(path)
     stack.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})

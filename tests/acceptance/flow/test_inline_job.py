@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from task_executor_receiver import VerificationError, Verifier
 
-from app.dev.process.child import family, signal_all
+from app.dev.process.child import freeze, signal_all
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
@@ -130,8 +130,7 @@ def check_fence(stack: Stack, api: Api, receiver: Receiver, frozen: Any) -> None
     path = "/held/fence"
     execution_id = send(api, receiver.url(path), retry_policy={"max_attempts": 3})
     receiver.wait_for(1, path=path)
-    pids = family(frozen.pid)
-    signal_all(pids, signal.SIGSTOP)
+    pids = freeze(frozen.pid)
     receiver.release(path)
     stack.worker(**SHORT_LEASE)
     ended = wait_for_end(api, execution_id)

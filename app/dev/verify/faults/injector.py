@@ -4,7 +4,7 @@ import signal
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 
-from app.dev.process.child import family, signal_all
+from app.dev.process.child import family, freeze, signal_all
 from app.dev.process.proxy import Mode
 from app.dev.verify.faults.database_faults import DatabaseFaults
 from app.dev.verify.faults.fault_plan import LOCKS, Act, Fault
@@ -115,8 +115,7 @@ class Injector:
     def _freeze(self, fault: Fault) -> Course:
         self._supervisor.expect_end(fault.target)
         child = self._system.stack.process(fault.target)
-        members = family(child.pid) if child.is_running else []
-        signal_all(members, signal.SIGSTOP)
+        members = freeze(child.pid) if child.is_running else []
         try:
             yield from fault.lasting()
         finally:
