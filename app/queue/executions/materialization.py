@@ -1,7 +1,7 @@
 """Materialisation: create the executions of ticks, each at most once with any number of schedulers."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -202,11 +202,6 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
         "ticks": [tick for _, tick in ticks],
         "executions": executions,
         "shards": [ids.shard_of(execution, shards) for execution in executions],
-        "keys": [key_of_tick(job_id, tick) for job_id, tick in ticks],
+        "keys": [ids.key_of_tick(job_id, tick) for job_id, tick in ticks],
         "places": list(range(len(ticks))),
     }
-
-
-def key_of_tick(job_id: str, tick: datetime) -> str:
-    """Return the idempotency key of the execution of a tick; the keys of a job are in the order of its ticks."""
-    return f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}"
