@@ -169,7 +169,7 @@ def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def freeze(pid: int) -> list[int]:
-    """Stop a process and its descendants, also those that it makes meanwhile; returns them."""
+    """Stop a process and its descendants, and return them; a process may start another one before it stops."""
     frozen: list[int] = []
     while new := [member for member in family(pid) if member not in frozen]:
         signal_all(new, signal.SIGSTOP)

@@ -8,11 +8,9 @@ import psycopg2
 import pytest
 from sqlalchemy import text
 
-from app.kernel import db
-from app.kernel.db import Database
-from schema.tables import metadata
 from tests import rows
 from tests.cleared import MAX_USES, connected
+from tests.contract.db.row_counts import counts, opened
 from tests.servers import Cluster, Copies
 
 pytestmark = pytest.mark.postgresql_only
@@ -29,17 +27,6 @@ def template(cluster: Cluster) -> Iterator[str]:
 def copies(cluster: Cluster, template: str) -> Iterator[Copies]:
     with closing(Copies(cluster, template)) as copies:
         yield copies
-
-
-def opened(url: str) -> closing[Database]:
-    return closing(db.connect(url, pool_size=1, application_name="te-test"))
-
-
-def counts(database: Database) -> dict[str, int]:
-    return {
-        table.name: database.fetch(text(f"SELECT count(*) AS n FROM {table.name}"))[0].n
-        for table in metadata.sorted_tables
-    }
 
 
 def lent_after(copies: Copies, *statements: str) -> list[str]:

@@ -6,10 +6,8 @@ from contextlib import closing
 import pytest
 from sqlalchemy import text
 
-from app.kernel import db
-from app.kernel.db import Database
-from schema.tables import metadata
 from tests import rows
+from tests.contract.db.row_counts import counts, opened
 from tests.servers import Cluster, ReusedDatabases
 
 
@@ -17,17 +15,6 @@ from tests.servers import Cluster, ReusedDatabases
 def reused(cluster: Cluster) -> Iterator[ReusedDatabases]:
     with closing(ReusedDatabases(cluster)) as databases:
         yield databases
-
-
-def opened(url: str) -> closing[Database]:
-    return closing(db.connect(url, pool_size=1, application_name="te-test"))
-
-
-def counts(database: Database) -> dict[str, int]:
-    return {
-        table.name: database.fetch(text(f"SELECT count(*) AS n FROM {table.name}"))[0].n
-        for table in metadata.sorted_tables
-    }
 
 
 def test_next_test_gets_the_same_database_with_the_rows_of_a_new_database(reused: ReusedDatabases) -> None:
