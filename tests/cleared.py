@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Collection
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -31,6 +32,7 @@ _SIZES = """
 SELECT relname, pg_relation_size(oid) FROM pg_class
  WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
 """
+_TABLES = [table.name for table in reversed(metadata.sorted_tables)]  # referring tables first
 _MAX_BYTES = 64 * 1024
 """Size of a table above which its dead rows could change what later tests measure."""
 MAX_USES = 20
@@ -44,7 +46,6 @@ class Cleaner:
     def __init__(self, template_url: str) -> None:
         self._uses = Counter[str]()
         self._connections: dict[str, Any] = {}  # they stay open: to connect takes longer than to clear
-        self._order = {table.name: place for place, table in enumerate(metadata.sorted_tables)}
         with closing(connected(template_url)) as connection, connection.cursor() as cursor:
             self._state = _row(cursor, _STATE)
 
@@ -72,13 +73,17 @@ class Cleaner:
 
     def _deleted(self, cursor: Any) -> bool:
         cursor.execute(_SIZES)
-        sizes = {name: size for name, size in cursor.fetchall() if name in self._order}
+        sizes = {name: size for name, size in cursor.fetchall() if name in _TABLES}
         if max(sizes.values()) > _MAX_BYTES:
             return False
-        used = sorted((name for name, size in sizes.items() if size), key=lambda name: -self._order[name])
-        deletes = [sql.SQL("DELETE FROM {}").format(sql.Identifier(name)) for name in used]
-        cursor.execute(sql.SQL("; ").join([*deletes, *map(sql.SQL, FIRST_ROWS)]))
+        clear(cursor, {name for name, size in sizes.items() if size})
         return True
+
+
+def clear(cursor: Any, tables: Collection[str] = _TABLES) -> None:
+    """Leave the rows of a new database; no TRUNCATE, a schema change on CockroachDB."""
+    deletes = [sql.SQL("DELETE FROM {}").format(sql.Identifier(name)) for name in _TABLES if name in tables]
+    cursor.execute(sql.SQL("; ").join([*deletes, *map(sql.SQL, FIRST_ROWS)]))
 
 
 def libpq_url(url: str) -> str:

@@ -15,9 +15,7 @@ from psycopg2 import sql
 
 from app.dev.servers import Server, ServerError
 from schema import migrate
-from schema.creation import FIRST_ROWS
-from schema.tables import metadata
-from tests.cleared import Cleaner, connected
+from tests.cleared import Cleaner, clear, connected
 
 S = TypeVar("S", bound=Server)
 
@@ -191,14 +189,6 @@ class ReusedDatabases:
         with closing(connected(url)) as connection, connection.cursor() as cursor:
             self._schemas[url] = _schema(cursor)
         return url
-
-
-def clear(cursor: Any) -> None:
-    """Leave the rows of a new database: referring tables first, and no TRUNCATE, a schema change on CockroachDB."""
-    for table in reversed(metadata.sorted_tables):
-        cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
-    for statement in FIRST_ROWS:
-        cursor.execute(statement)
 
 
 def _schema(cursor: Any) -> set[tuple[str, ...]]:
