@@ -4,10 +4,8 @@ import os
 import struct
 import time
 import zlib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-
-from app.kernel.formats import EPOCH
 
 _READ_AT_ONCE = 256
 
@@ -67,11 +65,6 @@ workflow_id = partial(_new, "wf")
 worker_id = partial(_new, "wrk")  # new at each boot
 command_id = partial(_new, "cmd")  # to a worker
 process_id = partial(_new, "prc")  # of any other process
-
-
-def key_of_tick(job_id: str, tick: datetime) -> str:
-    """Return the idempotency key of the execution of a tick; the keys of a job are in the order of its ticks."""
-    return f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}"
 
 
 def shard_of(execution: str, shards: int) -> int:

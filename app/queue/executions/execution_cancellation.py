@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, TextClause
 
-from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotCancellableError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.function_types import Stopping, never
@@ -17,6 +16,7 @@ from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.ending.subscriptions import follows_cancellation
+from app.queue.executions.execution_model import key_of_tick
 from app.queue.executions.settlement import settle_jobs
 from schema.states import CANCELLABLE, ExecutionStatus
 
@@ -179,7 +179,7 @@ def cancel_ticks_in_pause(
     connection: Connection, job_id: str, paused_at: datetime, now: datetime, actor: str | None
 ) -> None:
     """Cancel the ticks of a repeating job that fell into its pause: at most those of one look-ahead."""
-    keys = {"first": ids.key_of_tick(job_id, paused_at), "last": ids.key_of_tick(job_id, now)}
+    keys = {"first": key_of_tick(job_id, paused_at), "last": key_of_tick(job_id, now)}
     params = {"job_id": job_id, "paused_at": paused_at, "now": now, **keys}
     scope = CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_PAUSED)
     while True:

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import TaskExecutorError
+from app.kernel.formats import EPOCH
 from app.queue.executions.node_key import NodeKey
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
@@ -204,3 +205,8 @@ class OperationResult:
 
     queues: Counter[str] = field(default_factory=Counter)
     refused: Mapping[str, TaskExecutorError] = field(default_factory=dict)
+
+
+def key_of_tick(job_id: str, tick: datetime) -> str:
+    """Return the idempotency key of the execution of a tick; the keys of a job are in the order of its ticks."""
+    return f"{job_id}_{(tick - EPOCH) // timedelta(milliseconds=1)}"

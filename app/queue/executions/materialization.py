@@ -13,6 +13,7 @@ from app.kernel.formats import EPOCH
 from app.kernel.sql import hot_statement, statement
 from app.kernel.unreadable import readable
 from app.queue.executions.execution_insertion import OF_JOB_FOR_EXECUTION, insert_executions
+from app.queue.executions.execution_model import key_of_tick
 from app.queue.executions.unlocked_rows import FREE_JOBS
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
@@ -202,6 +203,6 @@ def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
         "ticks": [tick for _, tick in ticks],
         "executions": executions,
         "shards": [ids.shard_of(execution, shards) for execution in executions],
-        "keys": [ids.key_of_tick(job_id, tick) for job_id, tick in ticks],
+        "keys": [key_of_tick(job_id, tick) for job_id, tick in ticks],
         "places": list(range(len(ticks))),
     }
