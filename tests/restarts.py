@@ -147,7 +147,7 @@ class Restarts:
     def _before_hot_statement(
         self, _connection: Any, cursor: Any, statement: str, params: Any, context: Any, _many: bool
     ) -> None:
-        if context is None:  # of app.kernel.db.hot, whose statements pass no `do_execute`
+        if context is None:  # a statement of app.kernel.db.hot, which passes no `do_execute`
             self._before_statement(cursor, statement, params)
 
     def _after_statement(

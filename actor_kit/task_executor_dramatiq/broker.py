@@ -27,7 +27,7 @@ from task_executor_dramatiq.sent_executions import SentExecutions
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
 JOIN_PAUSE_SECONDS = 0.02
 _HOOKS = frozenset(vars(Starting))  # its own; a call of an inherited hook does nothing
-_OWN: Any = object()  # no connection was given; None may stand for one that a caller lacks
+_OWN: Any = object()  # no connection was given; a caller without a connection may give None
 
 
 class TaskExecutorBroker(Broker):
@@ -179,7 +179,7 @@ class TaskExecutorBroker(Broker):
                 self._transaction.reset(token)
 
     def join_django(self, alias: str = "default") -> None:
-        """Send each message in the transaction of Django's `atomic()`, if one is open on this thread.
+        """Send each message in the transaction of Django's `atomic()`, if this thread has an open one.
 
         Args:
             alias: Name of the database of the service in DATABASES.
@@ -220,7 +220,7 @@ class TaskExecutorBroker(Broker):
         unfinished.cancel(self.reader, self._endpoints_of(queue_name))
 
     def flush_all(self) -> None:
-        """Cancel all messages that wait in the declared queues; needs what `flush` needs."""
+        """Cancel all messages that wait in the declared queues; needs the same as `flush`."""
         for queue_name in self.queues:
             self.flush(queue_name)
 
@@ -269,6 +269,6 @@ class TaskExecutorBroker(Broker):
 
 
 def _is_same(hand: MessageInHand, message: Any) -> bool:
-    """Return whether a message is the one in hand, with the same arguments."""
+    """Return whether a message equals the message in hand, including its arguments."""
     same = hand.message_id == message.message_id and hand.actor_name == message.actor_name
     return same and tuple(hand.args) == tuple(message.args) and hand.kwargs == message.kwargs

@@ -29,7 +29,7 @@ class ActorConsumer(Consumer):
         self._links = links
         self._queue_name = queue_name
         self._timeout_seconds = timeout / 1000
-        # Dramatiq's own number says nothing of the actors: the worker measures them, and sends as many as they deserve.
+        # Dramatiq's own number says nothing of the actors: the worker measures them, and sends more to quick ones.
         is_default = not links.prefetch and prefetch == _PER_THREAD * links.threads
         self._inbox = links.set_room(queue_name, MAX_PER_THREAD * links.threads if is_default else prefetch)
 
@@ -65,7 +65,7 @@ class ActorConsumer(Consumer):
 
 
 def _conclude(message: Any, *, is_failed: bool) -> None:
-    """Send the outcome of a message; nothing for one that no consumer has brought, as with Dramatiq's brokers."""
+    """Send the outcome of a message; nothing if no consumer has brought it, as with Dramatiq's brokers."""
     if isinstance(message, MessageInHand):
         message.conclude(is_failed=is_failed)
 
@@ -95,7 +95,7 @@ class Starting(Middleware):
         self._links.close()
 
     def before_worker_thread_shutdown(self, broker: "Broker", _thread: Any) -> None:
-        """Close the connections by which actors on this thread have sent messages or read results."""
+        """Close the connections that actors on this thread used to send messages or read results."""
         broker.sender.close()  # type: ignore[attr-defined]
         broker.reader.close()  # type: ignore[attr-defined]
 

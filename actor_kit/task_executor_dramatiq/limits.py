@@ -30,7 +30,7 @@ MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.002, 0.25
 MAX_KEY_CHARACTERS = 500
 
 _CONFLICTS = {"40001", "40P01", "55P03", "57014"}
-_READ_ONLY = "25006"  # the primary before a failover: the next connection may find the new one
+_READ_ONLY = "25006"  # the primary before a failover: the next connection may find the new primary
 _REMEDIES = {
     "42883": "the database has no functions te_limiter_…: upgrade its schema (`flask --app app db upgrade`); on "
     "CockroachDB, which cannot have them, use Dramatiq's RedisBackend",
@@ -80,7 +80,7 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
         """Subtract an amount unless the value would fall below the minimum; return whether it is subtracted.
 
         It counts once, even if its answer is lost: a permit that is given back twice would be another holder's. A
-        minimum above zero is that of a barrier, whose parties count once.
+        minimum above zero belongs to a barrier, where each party counts once.
         """
         party = self._party() if minimum > 0 else uuid.uuid4().hex
         change = (_checked(key), -amount, minimum, None, ttl, None, party)
@@ -108,11 +108,11 @@ class ExecutionsLimiterBackend(RateLimiterBackend):
         return True
 
     def wait_notify(self, key: str, ttl: int) -> None:
-        """End all waits for the key, and those that begin within `ttl` milliseconds."""
+        """End all waits for the key, and all waits that begin within `ttl` milliseconds."""
         self._call(ADD, (_checked(key), 1, ttl), is_repeatable=True)
 
     def close(self) -> None:
-        """Close the connection; the next call opens another one."""
+        """Close the connection; the next call opens another connection."""
         self._connection.close()
 
     def _party(self) -> str:
@@ -210,7 +210,7 @@ def _execute(execute: Execute, sql: str, parameters: tuple[Any, ...]) -> Any:
 
 
 def _line_of(error: BaseException | None) -> str:
-    """Return the first line of an error; the others may quote a row."""
+    """Return the first line of an error; further lines may quote a row."""
     return str(error).partition("\n")[0]
 
 

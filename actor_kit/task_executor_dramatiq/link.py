@@ -115,8 +115,8 @@ class Links:
     def send_outcome(self, message: MessageInHand, kind: str, **fields: Any) -> None:
         """Send the outcome of a message, on a later connection if there is none now.
 
-        While other messages wait for a thread, it waits for the start of the next one, which this thread begins at
-        once: a write for each frame would cost as much as all else.
+        While other messages wait for a thread, the outcome waits for the start of the next message, which this thread
+        begins at once: a write for each frame would cost as much as all else.
         """
         frame = encode_outcome(kind, message.key, **fields)
         with self.lock:

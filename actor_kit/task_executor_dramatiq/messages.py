@@ -56,8 +56,8 @@ def endpoint_name(actor: str) -> str:
 def priority_of(priority: int, broker_priority: int = 0) -> int:
     """Return the priority of the service, where more is earlier.
 
-    Dramatiq has two: that of an actor, where less is earlier, and `broker_priority` of a message to RabbitMQ, where
-    more is earlier.
+    Dramatiq has two: the priority of an actor, where less is earlier, and `broker_priority` of a message to RabbitMQ,
+    where more is earlier.
     """
     return min(max(DEFAULT_PRIORITY - priority + broker_priority, 0), MAX_PRIORITY)
 
@@ -106,7 +106,7 @@ def _fields_of(given: Any) -> Mapping[str, Any]:
     if given.keys() == {"encoded"}:
         return Message.decode(_bytes_of(given["encoded"])).asdict()
     if given.keys() == _FIELDS and type(get_encoder()) is not JSONEncoder:
-        # Written by an encoder of the user, such as one that adds types to JSON.
+        # Written by an encoder of the user, which may add types to JSON.
         return Message.decode(json.dumps(given).encode()).asdict()
     is_message = bool(given) and given.keys() <= _FIELDS and ("args" in given or "kwargs" in given)
     return given if is_message else {"kwargs": given}

@@ -157,7 +157,7 @@ class PostgresSender:
         return connection
 
     def _settings(self) -> dict[str, Any]:
-        """Return what replaces the settings in the URL."""
+        """Return settings that replace the settings in the URL."""
         return {}
 
 
@@ -193,7 +193,7 @@ def _note_repetition(job: Job) -> None:
 
 
 def state_of(error: BaseException | None) -> str:
-    """Return the SQLSTATE of an error of psycopg or SQLAlchemy; empty without one."""
+    """Return the SQLSTATE of an error of psycopg or SQLAlchemy, or an empty text."""
     source = getattr(error, "orig", error)
     return str(getattr(source, "sqlstate", None) or getattr(source, "pgcode", None) or "")
 

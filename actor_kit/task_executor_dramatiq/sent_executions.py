@@ -10,7 +10,7 @@ MAX_KNOWN_EXECUTIONS = 10_000
 
 
 class SentExecutions:
-    """Executions of messages; those read latest are remembered."""
+    """Executions of messages, with a memory of the latest ones that were read."""
 
     def __init__(self, reader: HttpSender | PostgresSender) -> None:
         self._reader = reader

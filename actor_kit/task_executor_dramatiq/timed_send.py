@@ -4,7 +4,7 @@ import select
 import socket
 import time
 
-WRITE_SECONDS = 30.0  # for a worker that hangs; then the connection ends, and the outcome goes by the next one
+WRITE_SECONDS = 30.0  # for a worker that hangs; then the connection ends, and the next connection sends the outcome
 
 
 def send_within(plain: socket.socket, data: bytes, seconds: float) -> None:

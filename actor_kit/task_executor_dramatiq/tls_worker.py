@@ -19,7 +19,7 @@ _PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2, "TCP_USER_TI
 
 
 class TlsSocket:
-    """Connection by TLS that one thread reads while others write; OpenSSL's own socket allows one thread at a time."""
+    """Connection by TLS that one thread reads while other threads write, unlike a socket of OpenSSL."""
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext, host: str) -> None:
         """Shake hands; raises OSError."""
@@ -127,15 +127,15 @@ class TlsWorker:
         return 1
 
     def try_last(self) -> None:
-        """Do nothing: the address is the only one."""
+        """Do nothing: there is no other address."""
 
     def avoid(self) -> None:
-        """Note that the worker stops, and so no longer listens; another one may have the address."""
+        """Note that the worker stops, and so no longer listens; another worker may have the address."""
         self.avoided = self.at
 
 
 def _place_of(parts: SplitResult) -> str:
-    """Return the host and the port, if it is one; errors repeat no more of an address, as the rest may hold a key."""
+    """Return the host and the port, if it is a number; errors repeat no more of an address, since it may hold a key."""
     try:
         port = parts.port
     except ValueError:

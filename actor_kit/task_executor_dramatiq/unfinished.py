@@ -20,7 +20,7 @@ def exists(reader: HttpSender | PostgresSender, endpoints: Sequence[str]) -> boo
 
 
 def cancel(api: HttpSender, endpoints: Sequence[str]) -> None:
-    """Cancel the waiting executions of the endpoints, and wait until that is done; the ones that run go on."""
+    """Cancel the waiting executions of the endpoints, and wait until that is done; running executions go on."""
     started = [
         api.ask("POST", "/bulk-operations", {"action": "cancel", "wanted": {"endpoint": endpoint}, "rate": RATE})
         for endpoint in endpoints

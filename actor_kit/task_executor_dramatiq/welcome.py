@@ -21,7 +21,7 @@ class Welcome:
         self._decided = threading.Event()
 
     def expect(self) -> None:
-        """Wait for the answer of a new connection, whatever an earlier one was."""
+        """Wait for the answer of a new connection; forget the answer of an earlier connection."""
         self.trouble = None
         self._decided.clear()
 
@@ -37,12 +37,12 @@ class Welcome:
         self._decided.set()
 
     def refuse(self, trouble: str) -> None:
-        """Let those that wait fail at once."""
+        """Let waiting threads fail at once."""
         self.trouble = trouble
         self._decided.set()
 
     def is_decided(self, seconds: float) -> bool:
-        """Wait for an answer; returns whether there is one."""
+        """Wait for an answer; returns whether it came."""
         return self._decided.wait(seconds)
 
     def wait(self, seconds: float) -> bool:

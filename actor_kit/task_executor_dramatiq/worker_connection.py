@@ -15,10 +15,10 @@ READ_BYTES = 262_144
 
 
 class WorkerConnection:
-    """One connection to a worker, which one thread reads; those that write take turns.
+    """One connection to a worker, which one thread reads; writing threads take turns.
 
-    `is_ending` after `end_sending`: the worker takes back what it sends from then on. `has_hung` after a write or a
-    wait that took too long.
+    `is_ending` after `end_sending`: the worker takes back all messages that it sends from then on.
+    `has_hung` after a write or a wait that took too long.
     """
 
     def __init__(self, connected: socket.socket | TlsSocket, write_seconds: float) -> None:

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-# What pip does with a build backend, in one process.
+# The calls that pip makes of a build backend, in one process.
 BUILD = """
 import os, sys, tarfile
 from setuptools import build_meta

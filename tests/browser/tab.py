@@ -1,4 +1,4 @@
-"""Tab of a real browser, which records what a page must never cause."""
+"""Tab of a real browser, which records errors that a page must never cause."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A page that is open while the database is away: it keeps what it shows, says so, and goes on afterwards."""
+"""A page that is open while the database is away: it keeps its content, says so, and goes on afterwards."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -71,5 +71,5 @@ def test_refused_stream_is_not_opened_each_second_while_the_reader_is_busy(
         said(tab.page, "paused")
         for _ in range(30):
             tab.page.clock.run_for(1000)
-            tab.page.evaluate("() => fetch('/console/static/console.js')")  # meanwhile a refusal arrives
+            tab.page.evaluate("() => fetch('/console/static/console.js')")  # a refusal arrives
         assert len(refused) <= 4

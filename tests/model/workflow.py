@@ -12,11 +12,11 @@ PARENTS = (0, 1)
 PROCESSES = (0, 1)
 CHORE = 2  # a scheduler, which does not die
 MAX_DEATHS = 1
-MAX_REPEATS = 1  # of a settlement whose answer was lost
+MAX_REPEATS = 1  # of a settlement that lost its answer
 
 
 class Process(NamedTuple):
-    """Place of a process in its work, and what it has read: the revision, unreported ends, and the child's count.
+    """Place of a process in its work, and the values that it has read: revision, unreported ends, the child's count.
 
     In a joint step, `ends` is the parent whose event it handles.
     """
@@ -49,7 +49,7 @@ class State:
 
     Attributes:
         events: Completion events of parents in the outbox.
-        running: Parents whose ends are not settled.
+        running: Parents with unsettled ends.
         unreported: Settled ends that no step has reported.
         missing: Parents that have not reported to the child, as its row says.
         status: State of the child.
@@ -105,7 +105,7 @@ def _outbox_steps(state: State, number: int, rules: Rules) -> Iterator[tuple[str
 
 
 def _held(state: State) -> frozenset[int]:
-    """Return the parents whose events are locked by joint steps."""
+    """Return the parents with events that joint steps have locked."""
     return frozenset().union(*(each.ends for each in state.processes if each.at.startswith("joint")))
 
 

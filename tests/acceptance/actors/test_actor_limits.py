@@ -1,4 +1,4 @@
-"""Limits of an actor's endpoint, by the row of docs/how-to/celery.md: what Dramatiq's rate limiters do over Redis."""
+"""Limits of an actor's endpoint, by the row of docs/how-to/celery.md, like Dramatiq's rate limiters over Redis."""
 
 import json
 import re

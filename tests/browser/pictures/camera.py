@@ -13,7 +13,7 @@ from tests.browser.tab import Tab, launched, program, tab_of
 WIDTH = 1280
 SCALE = 2  # pixels of a picture for one of the page, as on dense displays
 SCHEMES: Final = ("light", "dark")
-_QUALITY = 65  # at two pixels for one, it looks like 82 at one
+_QUALITY = 65  # at two device pixels for each pixel it looks like 82
 
 
 class Camera:

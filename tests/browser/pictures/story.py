@@ -1,4 +1,4 @@
-"""Story of the pictures: six hours of the shop, in which a faulty version of an endpoint fails for a while.
+"""Story of the pictures: six hours of the shop, during which a faulty version of an endpoint fails for a while.
 
 The clock of the database is set back when the stack starts, and moved through the story, so that it ends now.
 """

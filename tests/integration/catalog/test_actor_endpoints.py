@@ -177,7 +177,7 @@ def test_cron_of_an_actor_is_a_job_that_follows_the_code(database: Database) -> 
 
 
 class Interrupted(ActorSchedules):
-    """Schedules after whose first read of the jobs another process registers its actors."""
+    """Schedules that let another process register its actors after the first read of the jobs."""
 
     def __init__(self, database: Database, others: list[dict[str, Any]]) -> None:
         super().__init__(database, Placing(1, 5_000))
@@ -274,7 +274,7 @@ def test_invalid_cron_refuses_its_actor(database: Database) -> None:
 
 def test_name_that_a_request_takes_during_a_registration_refuses_the_actor(api: Api, database: Database) -> None:
     class Taking:
-        """Schedules at whose first call a request takes the name of the next actor."""
+        """Schedules that let a request take the name of the next actor during the first call."""
 
         def follow(self, endpoint: str) -> None:
             spec = {"url": "http://127.0.0.1:9/", "method": "POST"}
@@ -290,7 +290,7 @@ def test_field_that_a_request_adds_during_a_registration_stays(api: Api, databas
     changed = {"type": "ACTOR", "spec": {"actor": "send_mail", "arguments": {"to": "{{input.user}}"}}}
 
     class Changing:
-        """Schedules at whose first call a request changes the endpoint of the next actor."""
+        """Schedules that let a request change the endpoint of the next actor during the first call."""
 
         def follow(self, endpoint: str) -> None:
             assert api.send("PUT", "/endpoints/send-mail", json=changed).status_code == 200

@@ -25,7 +25,7 @@ def entries(api: Api, **query: Any) -> list[dict[str, Any]]:
 
 
 def changes(api: Api) -> list[dict[str, Any]]:
-    """Return the entries except those of API keys, oldest first."""
+    """Return all entries but the entries of API keys, oldest first."""
     return [entry for entry in entries(api)[::-1] if entry["resource_type"] != "api_key"]
 
 

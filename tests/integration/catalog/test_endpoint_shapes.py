@@ -97,7 +97,7 @@ COMPLETE: dict[str, tuple[Schema, dict[str, Any]]] = {
     ),
 }
 NAMES = [type(transport.spec).__name__ for transport in TRANSPORTS.values()]
-# The values of a WorkflowSpec are checked as those of POST /workflows: features/workflows/test_definitions.
+# The values of a WorkflowSpec are checked like the values of POST /workflows: features/workflows/test_definitions.
 WHOLE_SHAPES = [name for name in NAMES if name != "WorkflowSpec"]
 # VALUES lacks 1.0: a whole number in JSON Schema, but not for the validation.
 VALUES: list[Any] = [

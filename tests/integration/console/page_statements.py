@@ -28,7 +28,7 @@ def with_many_statements(app: Flask, statements: Statements, wanted: Iterable[st
         assert "This part cannot be shown" not in admin.get(address), address
         texts = _statements_of(admin, statements, address)
         if len(texts) > MAX_STATEMENTS:
-            # Once more: on a slow machine the process may have read its keys or settings again meanwhile.
+            # Once more: on a slow machine the process may have read its keys or settings again since then.
             texts = _statements_of(admin, statements, address)
         if len(texts) > MAX_STATEMENTS:
             found[address] = texts

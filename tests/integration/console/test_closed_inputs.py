@@ -1,4 +1,4 @@
-"""Closed inputs and answers: hidden on pages, in regions and in exports, until a person opens those of one thing."""
+"""Closed inputs and answers: hidden on pages, in regions and in exports, until a person opens them for one thing."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Page of the doctor: a button begins the examination, whose problems have their fixes."""
+"""Page of the doctor: a button begins the examination, and each problem has its fix."""
 
 import pytest
 from flask import Flask

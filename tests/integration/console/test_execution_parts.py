@@ -94,7 +94,7 @@ def test_wait_says_since_when_it_lasts_and_forecasts_its_end(reader: Visitor, da
 
 
 def test_forecast_needs_the_speed_of_the_own_line(reader: Visitor, database: Database) -> None:
-    """An endpoint among the others, old counts and lines of keys have none."""
+    """An endpoint without a line of its own, old counts and lines of keys have no forecast."""
     story = Story(database)
     path = f"{EXECUTIONS}/{story.waiting[2]}?region=life"
     add_deliveries(database, [""])
@@ -123,7 +123,7 @@ def add_deliveries(database: Database, endpoints: list[str]) -> None:
 
 
 def forecast(page: str) -> str:
-    """Return the forecast of a page, empty without one."""
+    """Return the forecast of a page, or an empty text."""
     return "".join(re.findall(r"<dt>Forecast</dt><dd>([^<]*)</dd>", page))
 
 

@@ -1,4 +1,4 @@
-"""New endpoint: a form for each transport, whose faults stand at their fields."""
+"""New endpoint: a form for each transport, with each fault at its field."""
 
 import pytest
 from flask import Flask

@@ -1,4 +1,4 @@
-"""The overview: what needs a person, figures, endpoints by trouble, first steps."""
+"""The overview: work for a person, figures, endpoints by trouble, first steps."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Statements of a page: few, whatever it shows, so that an open console costs the database little."""
+"""Statements of a page: few even for much content, so that an open console costs the database little."""
 
 from collections.abc import Mapping
 

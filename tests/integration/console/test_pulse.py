@@ -1,4 +1,4 @@
-"""The pulse: what has changed, read once for all viewers."""
+"""The pulse: the changes, read once for all viewers."""
 
 import socket
 from collections.abc import Iterator

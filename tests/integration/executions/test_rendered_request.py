@@ -1,4 +1,4 @@
-"""GET /executions/{id}/request: what the next attempt would send, without its secrets."""
+"""GET /executions/{id}/request: the request of the next attempt, without its secrets."""
 
 from sqlalchemy import text
 

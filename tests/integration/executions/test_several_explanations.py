@@ -1,4 +1,4 @@
-"""POST /explain: what each GET …/explain says, with one look at each line."""
+"""POST /explain: the same as each GET …/explain, with one look at each line."""
 
 from datetime import timedelta
 from functools import partial

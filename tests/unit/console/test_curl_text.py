@@ -1,4 +1,4 @@
-"""Deliveries as `curl`: the command sends what a worker sends, and no file."""
+"""Deliveries as `curl`: the command sends the same as a worker, and no file."""
 
 import itertools
 import shlex

@@ -17,7 +17,7 @@ OF_THE_CONSOLE = {"sign_in", "sign_out"}
 
 
 def named(pattern: re.Pattern[str], files: list[Path]) -> set[tuple[str, str]]:
-    """Return what matches in files of the console, with the file."""
+    """Return the matches in files of the console, with the file."""
     return {(path.relative_to(FOLDER).as_posix(), name) for path in files for name in pattern.findall(path.read_text())}
 
 

@@ -1,4 +1,4 @@
-"""Forms from JSON Schemas: fields of each kind, what was typed, and stored inputs."""
+"""Forms from JSON Schemas: fields of each kind, typed texts, and stored inputs."""
 
 from typing import Any
 

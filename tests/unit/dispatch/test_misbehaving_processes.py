@@ -30,7 +30,7 @@ ROOM = encode(FrameKind.ROOM, queue="default", places=1_000)
 
 
 class Process:
-    """Process at a socket that does what a test tells."""
+    """Process at a socket that follows the orders of a test."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer

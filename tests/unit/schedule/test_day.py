@@ -34,7 +34,7 @@ def every(milliseconds: int, start: datetime = LONG_AGO, **more: datetime) -> Ti
 
 
 def walked(day: Day, table: Timetable) -> Counter[int]:
-    """Count the ticks of each minute of a day, one by one."""
+    """Count the ticks of each minute of a day, tick by tick."""
     found, tick = Counter[int](), table.next_after(day.start - MICROSECOND)
     while tick is not None and tick < day.end:
         found[day.minute(tick)] += 1

@@ -161,7 +161,7 @@ def test_rebuilt_hours_equal_a_recount(database: Database, start: datetime) -> N
             expected = recounted(before, step)
             found = stored(database, "delivery_rollups", FIGURES, step)
             assert {key: counts for key, counts in found.items() if key[1] < hour} == expected
-        # The next run counts what was counted wrongly.
+        # The next run corrects the wrong counts.
         database.fetch(text("UPDATE delivery_rollups SET attempts = attempts + 1"))
 
 

@@ -1,4 +1,4 @@
-"""The pages of bulk operations, and the forms that begin one."""
+"""The pages of bulk operations, and the forms that begin an operation."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""*The same again…* of ended bulk operations and redrives: the preview means what the operation meant, or no link."""
+"""*The same again…* of ended bulk operations and redrives: a preview of the same jobs, or no link."""
 
 import re
 from html import unescape

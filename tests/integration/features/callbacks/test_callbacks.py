@@ -231,7 +231,7 @@ def test_skipped_callback_is_logged(caller: Api, database: Database) -> None:
 def test_no_word_of_a_receiver_is_in_the_log_of_a_process(
     caller: Api, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The execution's own log lines may quote the answer: who reads them may read the answer."""
+    """The execution's own log lines may quote the answer: a reader of both may read the answer."""
     short = {"properties": {"output": {"properties": {"body": {"maxLength": 9}}}}}
     assert caller.post("/payload-specs", {"name": "short", "schema": short}).status_code == 201
     register(caller, "strict", payload_spec="short")

@@ -1,4 +1,4 @@
-"""Crowds of EventSource clients: no refusal stops one for good, and each gets every event."""
+"""Crowds of EventSource clients: no refusal stops a reader for good, and each reader gets every event."""
 
 import contextlib
 import http.client

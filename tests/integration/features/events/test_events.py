@@ -73,7 +73,7 @@ def test_events_are_inferred_from_attempts_without_an_outcome(
         status = ExecutionStatus.RETRYING if each.execution_id == cancelled else ExecutionStatus.FAILED
         end(database, each, Verdict(status, 0, None, ERROR))
     database.fetch(text("UPDATE attempts SET led_to = NULL RETURNING attempt_id"))
-    # Two of each execution, and the request to cancel. The horizon may pass them one by one.
+    # Two of each execution, and the request to cancel. The horizon may pass each of them alone.
     found = eventually(lambda: (listed := events(api, kind="attempt,execution"))[4:] and listed)
     for failed_id, last in ((execution_id, "execution.failed"), (cancelled, "execution.cancelled")):
         kinds = [

@@ -13,7 +13,7 @@ NODES = [{"name": "a", "endpoint": "target"}, {"name": "b", "endpoint": "target"
 
 
 def failed_workflow(api: Api, database: Database) -> str:
-    """Create a workflow whose first node has failed; returns its id."""
+    """Create a workflow with a failed first node; returns its id."""
     made: str = api.post("/workflows", {"name": "w", "nodes": NODES}).json["workflow_id"]
     flows.register(database)
     handle(database, flows.end(database, flows.claims(database), flows.FAILED))

@@ -1,4 +1,4 @@
-"""`flask doctor`: ends of nodes that nobody handles, and workflows in which nothing can start."""
+"""`flask doctor`: ends of nodes that nobody handles, and workflows where nothing can start."""
 
 import pytest
 from sqlalchemy import text
@@ -19,7 +19,7 @@ def _worker(database: Database) -> None:
 
 
 def running(database: Database) -> str:
-    """Create a workflow whose first node runs since two minutes."""
+    """Create a workflow, with its first node running since two minutes."""
     workflow_id = flows.create(database, [job("a"), job("b", "a")])
     flows.advance(database, workflow_id)
     for table, column in (("workflows", "created_at"), ("workflow_nodes", "started_at")):
