@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.features.workflows import definitions
 from app.features.workflows.rules.workflow_bounds import MAX_DEPTH
-from app.features.workflows.steps import advancing
+from app.features.workflows.steps import advancing, continuation
+from app.features.workflows.steps.execution_end import end_attempt
 from app.features.workflows.stored import workflow_creation
 from app.features.workflows.stored.workflow_creation import EndpointsDeletedError, WorkflowOrigin
 from app.kernel import ids
@@ -24,7 +25,7 @@ from app.kernel.sql import statement
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from app.queue.executions.handover import hand_over, holder
 from app.queue.executions.node_key import NodeKey
-from schema.job_bounds import OWN_KEY_PREFIX
+from schema.states import WorkflowStatus
 
 ADVANCE_SECONDS = 1.0
 
@@ -56,11 +57,13 @@ class WorkflowStarter:
 
 
 def start(database: Database, execution_id: str, attempt: int, spec: Mapping[str, Any]) -> str:
-    """Store the workflow of an attempt, which takes the attempt over; returns its id."""
+    """Store the workflow of an attempt, or find the workflow that it continues, which takes it over; returns its id."""
     return database.transact(partial(_start, execution_id, attempt, spec, ids.workflow_id()))
 
 
-def _start(execution_id: str, attempt: int, spec: Mapping[str, Any], workflow_id: str, connection: Connection) -> str:
+def _start(execution_id: str, attempt: int, spec: Mapping[str, Any], new_id: str, connection: Connection) -> str:
+    continued = continuation.lock_reserved(connection, execution_id, attempt)
+    workflow_id: str = new_id if continued is None else continued.workflow_id
     row = hand_over(connection, execution_id, attempt, workflow_id)
     if row is None:
         # An earlier run of this transaction may have been committed, without an answer.
@@ -68,9 +71,19 @@ def _start(execution_id: str, attempt: int, spec: Mapping[str, Any], workflow_id
         if first is None:
             raise NotSentError("its claim is no longer held")
         return first
+    if continued is None:
+        _store(connection, row, attempt, spec, workflow_id)
+        return workflow_id
+    continuation.reserve(connection, workflow_id, execution_id, attempt)
+    if continued.is_over:
+        end_attempt(connection, workflow_id, WorkflowStatus(continued.status), continued.reason)
+    return workflow_id
+
+
+def _store(connection: Connection, row: Row[Any], attempt: int, spec: Mapping[str, Any], workflow_id: str) -> None:
     parent = NodeKey.parse(row.idempotency_key)
     origin = WorkflowOrigin(
-        execution_id=execution_id,
+        execution_id=row.execution_id,
         attempt=attempt,
         endpoint=row.endpoint,
         endpoint_version=row.endpoint_version,
@@ -83,13 +96,12 @@ def _start(execution_id: str, attempt: int, spec: Mapping[str, Any], workflow_id
     graph = definitions.graph_of(row.endpoint, spec, find, given=row.input, labels=row.labels or {})
     workflow_creation.create(
         connection,
-        replace(graph, idempotency_key=f"{OWN_KEY_PREFIX}execution:{execution_id}:{attempt}"),
+        replace(graph, idempotency_key=continuation.key_of_start(row.execution_id, attempt)),
         workflow_id,
         actor=None,
         trace=row.trace_context or row.trace_of_job,
         origin=origin,
     )
-    return workflow_id
 
 
 def _depth(connection: Connection, parent: NodeKey | None) -> int:

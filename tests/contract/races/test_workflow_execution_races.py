@@ -11,6 +11,7 @@ from app.features.workflows import control, execution_start
 from app.features.workflows.steps import advancing
 from app.kernel.db import Database
 from app.queue.executions.execution_cancellation import IfRunning
+from app.queue.executions.manual_retry import retry_execution
 from tests import rows
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
@@ -150,3 +151,57 @@ def test_two_starts_of_one_attempt_store_one_workflow(database: Database, databa
             choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
             sides.run([start, start], choices, with_reads=True)
             assert facts(database) == ("RUNNING", 1, 1, 0), sides.taken
+
+
+def reopened(database: Database) -> tuple[str, str]:
+    """Fail a workflow and retry the execution of its node; returns the execution that it is, and its id."""
+    clear(database)
+    execution_id = add(database, "report")
+    workflow_id = execution_start.start(database, claim(database).execution_id, 1, SPEC)
+    flows.run(database, workflow_id, failing=["step"])
+    (node,) = flows.places_of(database, workflow_id)
+    retry_execution(database, node, actor="test")
+    return execution_id, workflow_id
+
+
+@pytest.mark.parametrize("dies_in", ["step", "start"])
+def test_process_that_dies_at_any_statement_continues_an_execution_once(
+    database: Database, database_url: str, dies_in: str
+) -> None:
+    survived, dies_at = False, 0
+    while not survived:
+        execution_id, workflow_id = reopened(database)
+        if dies_in == "step":
+            survived = Mortal(database_url, dies_at).run(partial(flows.advance, workflow_id=workflow_id))
+        chores(database)
+        claim(database)
+        if dies_in == "start":
+            start = partial(execution_start.start, execution_id=execution_id, attempt=2, spec=SPEC)
+            survived = Mortal(database_url, dies_at).run(start)
+        assert execution_start.start(database, execution_id, 2, SPEC) == workflow_id, dies_at
+        flows.run(database, workflow_id)
+        assert facts(database) == ("SUCCESS", 1, 1, 1), dies_at
+        dies_at += 1
+    assert dies_at > 4
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("locks", ["", " without locks"])
+def test_retried_execution_continues_the_workflow_that_a_step_opens(
+    database: Database, database_url: str, level: str, locks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The execution and the execution of its node were redriven together, and a worker claims first."""
+    strip_locks(monkeypatch, f"{level}{locks}", advancing, "LOCK")
+    with pair(database_url, level) as sides:
+        for seed in choice_of(range(60), 12):
+            execution_id, workflow_id = reopened(database)
+            retry_execution(database, execution_id, actor="test")
+            claim(database)
+            start = partial(execution_start.start, execution_id=execution_id, attempt=2, spec=SPEC)
+            step = partial(flows.advance, workflow_id=workflow_id)
+            choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+            sides.run([start, step], choices, with_reads=True)
+            chores(database)
+            flows.run(database, workflow_id)
+            assert facts(database) == ("SUCCESS", 1, 1, 1), sides.taken

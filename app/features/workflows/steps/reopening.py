@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row
 
 from app.features.workflows.rules.model import STEP
 from app.features.workflows.rules.take_back_plan import TakeBackPlan, plan_take_back
-from app.features.workflows.steps import item_rules, retrying
+from app.features.workflows.steps import continuation, item_rules, retrying
 from app.features.workflows.steps.step import StepOvertakenError, WorkflowStep
 from app.features.workflows.stored import node_rows
 from app.features.workflows.stored.node_rows import WorkflowNode
@@ -154,6 +154,8 @@ def _reopen(connection: Connection, step: WorkflowStep, plan: TakeBackPlan, runn
     params |= {state.value.lower(): counted[state] for state in FINAL_OF_NODE}
     if not connection.execute(REOPEN, params).all():
         raise StepOvertakenError
+    if step.workflow.is_over:
+        step.queues.update(continuation.reserve_next_attempt(connection, step.workflow_id, actor=None))
     if after is not before:
         change = StatusChange(step.workflow_id, before, after, RETRIED)
         record_event(connection, ids.event_id(), change, actor=None)

@@ -19,6 +19,7 @@ from app.features.workflows.rules.retry_plan import (
     StoredGraph,
     plan_retry,
 )
+from app.features.workflows.steps import continuation
 from app.features.workflows.steps.step import StepOvertakenError
 from app.features.workflows.stored.node_list import EDGES
 from app.features.workflows.stored.node_rows import is_marked
@@ -148,6 +149,7 @@ def _restart(connection: Connection, row: Row[Any], plan: RetryPlan, event_id: s
     params = {"workflow_id": row.workflow_id, "revision": row.revision, "status": plan.status.value}
     if not connection.execute(RESTART, params | _counts(plan.again)).all():
         raise StepOvertakenError
+    continuation.reserve_next_attempt(connection, row.workflow_id, actor=actor)
     change = StatusChange(row.workflow_id, WorkflowStatus(row.status), plan.status, RETRIED)
     record_event(connection, event_id, change, actor=actor)
 

@@ -1,0 +1,212 @@
+"""Continuation: a sub-workflow that goes on after its end carries on the workflows around it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from sqlalchemy import text
+
+from app.features.workflows import execution_start
+from app.features.workflows.rules.retry_plan import RetryRequest
+from app.features.workflows.steps import retrying
+from app.kernel.db import Database
+from app.queue.ending.letters import DEAD_LETTERS, DeadLetter
+from app.queue.executions.manual_retry import redrive_executions, retry_execution
+from tests import rows
+from tests.claiming import take
+from tests.contract.features.workflows import flows
+from tests.contract.features.workflows.flows import job
+from tests.contract.features.workflows.workflow_chores import run_chore
+from tests.contract.features.workflows.workflow_executions import add, define
+
+INNER: dict[str, Any] = {"nodes": [job("a"), job("b", "a"), job("c", "b")]}
+MIDDLE: dict[str, Any] = {"nodes": [{"name": "inner", "endpoint": "inner"}, job("behind", "inner")]}
+SPECS = {"inner": INNER, "middle": MIDDLE}
+OUTER: list[dict[str, Any]] = [{"name": "middle", "endpoint": "middle"}, job("last", "middle")]
+KEYS = text("SELECT idempotency_key FROM jobs WHERE endpoint = 'target'")
+
+
+class Levels(NamedTuple):
+    """Workflows inside of each other, from the outermost to the innermost."""
+
+    outer: str
+    middle: str
+    inner: str
+
+
+@pytest.fixture(autouse=True)
+def _definitions(database: Database) -> None:
+    flows.register(database)
+    for name, spec in SPECS.items():
+        define(database, name, spec)
+
+
+def begin_all(database: Database) -> set[str]:
+    """Claim the due executions of workflows, as a worker does; returns the ids of their workflows."""
+    claimed = take(database, flows.WORKER, queue="workflow").claims
+    return {execution_start.start(database, each.execution_id, each.attempt, SPECS[each.endpoint]) for each in claimed}
+
+
+def begin(database: Database) -> str:
+    """Do the same for the only due execution."""
+    (workflow_id,) = begin_all(database)
+    return workflow_id
+
+
+def failed(database: Database, **fields: Any) -> Levels:
+    """Return workflows that failed because the node `b` of the innermost one did."""
+    outer = flows.create(database, OUTER, **fields)
+    flows.advance(database, outer)
+    middle = begin(database)
+    flows.advance(database, middle)
+    levels = Levels(outer, middle, begin(database))
+    fail(database, levels.inner)
+    return levels
+
+
+def fail(database: Database, inner: str) -> None:
+    """Let the node `b` fail, and handle all ends, dead letters included."""
+    for verdict in (None, flows.FAILED):
+        flows.advance(database, inner)
+        handle(database, flows.end(database, flows.claims(database), verdict))
+    go_on(database)
+
+
+def handle(database: Database, event_ids: Sequence[str]) -> None:
+    flows.handle(database, event_ids, DEAD_LETTERS)
+
+
+def go_on(database: Database) -> None:
+    """Run the chore of workflows until each level has taken its step."""
+    for _ in Levels._fields:
+        run_chore(database)
+        handle(database, [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))])
+    run_chore(database)
+
+
+def statuses(database: Database, levels: Levels) -> list[str]:
+    return [flows.status(database, each) for each in levels]
+
+
+def letter_of(database: Database, endpoint: str) -> DeadLetter:
+    (letter,) = (each for each in flows.letters(database) if each.endpoint == endpoint)
+    return letter
+
+
+def redrive(database: Database, *endpoints: str) -> None:
+    letters = [letter_of(database, endpoint) for endpoint in endpoints]
+    done = database.transact(lambda connection: redrive_executions(connection, letters, actor="x"))
+    assert not done.refused
+
+
+def finish(database: Database, levels: Levels) -> None:
+    """Run the rest of all levels, whose executions continue their workflows."""
+    assert begin_all(database) == {levels.middle, levels.inner}
+    assert flows.run(database, levels.inner) == [["b"], ["c"]]
+    go_on(database)
+    assert flows.run(database, levels.middle) == [["behind"]]
+    go_on(database)
+    assert flows.run(database, levels.outer) == [["last"]]
+    assert_all_ran_once(database, levels)
+
+
+def assert_all_ran_once(database: Database, levels: Levels) -> None:
+    assert statuses(database, levels) == ["SUCCEEDED"] * 3
+    jobs = Counter(row.idempotency_key.split(":")[2] for row in database.fetch(KEYS))
+    assert jobs == {levels.inner: 3, levels.middle: 1, levels.outer: 1}
+    assert database.fetch(text("SELECT count(*) AS n FROM workflows"))[0].n == 3
+
+
+def test_redriven_letter_carries_on_the_workflows_around_it(database: Database) -> None:
+    levels = failed(database)
+    assert statuses(database, levels) == ["FAILED"] * 3
+    redrive(database, "target")
+    go_on(database)
+    assert statuses(database, levels) == ["RUNNING"] * 3
+    assert {letter.resolution for letter in flows.letters(database)} == {"REDRIVEN", "RETRIED"}
+    finish(database, levels)
+    execution = rows.execution(database, letter_of(database, "inner").execution_id)
+    assert (execution.status, execution.attempt_count) == ("SUCCESS", 2)
+    tried = rows.attempts(database, execution.execution_id)
+    assert [each.worker_id for each in tried] == [levels.inner, levels.inner]
+
+
+def test_retry_of_the_inner_workflow_carries_on_the_workflows_around_it(database: Database) -> None:
+    levels = failed(database)
+    retrying.retry(database, levels.inner, RetryRequest(failed=True), actor="x")
+    go_on(database)
+    assert statuses(database, levels) == ["RUNNING"] * 3
+    assert begin_all(database) == {levels.middle, levels.inner}
+    assert flows.run(database, levels.inner) == [["b"], ["c"]]
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["succeeds", "fails again"])
+def test_workflow_that_ends_before_its_execution_is_claimed_ends_it(database: Database, fails: bool) -> None:
+    execution_id = add(database, "inner")
+    workflow_id = begin(database)
+    fail(database, workflow_id)
+    redrive(database, "target")
+    run_chore(database)
+    assert rows.execution(database, execution_id).status == "QUEUED"
+    flows.run(database, workflow_id, failing=["b"] if fails else [])
+    assert begin(database) == workflow_id
+    ended = rows.execution(database, execution_id)
+    assert (ended.status, ended.attempt_count) == ("FAILED" if fails else "SUCCESS", 2)
+    assert ended.output == (None if fails else {"workflow_id": workflow_id, "body": {"c": "SUCCEEDED"}})
+
+
+def test_letters_of_all_levels_redriven_at_once_run_each_node_once(database: Database) -> None:
+    """A worker claims the executions before a step opens their workflows."""
+    levels = failed(database)
+    redrive(database, "target", "inner", "middle")
+    assert begin_all(database) == {levels.middle, levels.inner}
+    go_on(database)
+    assert statuses(database, levels) == ["RUNNING"] * 3
+    assert flows.run(database, levels.inner) == [["b"], ["c"]]
+    go_on(database)
+    flows.run(database, levels.middle)
+    go_on(database)
+    flows.run(database, levels.outer)
+    assert_all_ran_once(database, levels)
+
+
+def test_redriven_execution_alone_starts_a_new_workflow(database: Database) -> None:
+    execution_id = add(database, "inner")
+    first = begin(database)
+    fail(database, first)
+    redrive(database, "inner")
+    second = begin(database)
+    assert second != first
+    retry_execution(database, letter_of(database, "target").execution_id, actor="x")
+    for _ in INNER["nodes"]:
+        run_chore(database)
+        handle(database, flows.end(database, flows.claims(database)))
+    go_on(database)
+    assert [flows.status(database, each) for each in (first, second)] == ["SUCCEEDED"] * 2
+    assert rows.execution(database, execution_id).output["workflow_id"] == second
+
+
+def test_inner_workflow_runs_alone_if_the_workflow_around_it_was_undone(database: Database) -> None:
+    undone = [{"name": "paid", "endpoint": "target", "compensate": {"endpoint": "target"}}]
+    outer = flows.create(database, [*undone, {"name": "inner", "endpoint": "inner"}], on_failure="compensate")
+    flows.advance(database, outer)
+    inner = begin(database)
+    flows.advance(database, inner)
+    places = flows.places_of(database, inner) | flows.places_of(database, outer)
+    for wave in (["a", "paid"], ["b"]):
+        claimed = flows.claims(database)
+        assert sorted(places[each.execution_id] for each in claimed) == wave
+        verdict = flows.FAILED if wave == ["b"] else None
+        handle(database, flows.end(database, claimed, verdict))
+        flows.advance(database, inner)
+        places |= flows.places_of(database, inner)
+    go_on(database)
+    flows.run(database, outer)
+    assert flows.status(database, outer) == "COMPENSATED"
+    redrive(database, "target")
+    go_on(database)
+    assert flows.run(database, inner) == [["b"], ["c"]]
+    assert [flows.status(database, outer), flows.status(database, inner)] == ["COMPENSATED", "SUCCEEDED"]
+    execution = rows.execution(database, letter_of(database, "inner").execution_id)
+    assert (execution.status, flows.workflow(database, inner).attempt) == ("FAILED", execution.attempt_count)
