@@ -36,8 +36,8 @@ OF_OTHER_COMMANDS = {
 }
 # By process: how it starts, the packages that it never needs, and the maximum number of its modules.
 STARTS = {
-    "web": ("import app; app.create_app()", {"dramatiq", "redis", "yaml"}, 1137),
-    "worker": ("import actors", {"flask", "redis", "werkzeug", "yaml"}, 765),
+    "web": ("import app; app.create_app()", {"dramatiq", "redis", "yaml"}, 1138),
+    "worker": ("import actors", {"flask", "redis", "werkzeug", "yaml"}, 766),
     "command": (COMMAND, OF_OTHER_COMMANDS | {"app.console.pages", "app.web.registration", "dramatiq", "redis"}, 820),
     "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 620),
 }
