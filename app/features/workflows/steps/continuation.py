@@ -23,13 +23,14 @@ FIND = statement(
      ORDER BY e.execution_id LIMIT 1 FOR UPDATE OF e
     """,
 )
-# The next request to cancel the execution is forwarded again. No other workflow can have the key: each attempt has one
-# worker, which looks for the key before it starts a workflow.
+# The next request to cancel the execution is forwarded again. Another workflow has the key only if a worker of an
+# earlier release started it beside this one.
 RESERVE = statement(
     "workflows.reserve_attempt",
     """
-    UPDATE workflows SET attempt = CAST(:attempt AS BIGINT), idempotency_key = :key, forwarded = NULL
-     WHERE workflow_id = :workflow_id
+    UPDATE workflows AS w SET attempt = CAST(:attempt AS BIGINT), idempotency_key = :key, forwarded = NULL
+     WHERE w.workflow_id = :workflow_id
+       AND NOT EXISTS (SELECT 1 FROM workflows AS o WHERE o.idempotency_key = :key AND o.workflow_id <> w.workflow_id)
     """,
 )
 # A workflow that has reserved the attempt may be over. The workflow of the attempt before it continues if it is open.
