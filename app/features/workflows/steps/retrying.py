@@ -29,9 +29,18 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, UnavailableError, WorkflowNotFoundError
 from app.kernel.sql import statement
-from schema.states import FINAL_OF_NODE, FINAL_OF_WORKFLOW, WorkflowStatus
+from schema.states import FINAL_OF_NODE, WorkflowStatus
 
 MAX_TRIES = 20
+_ONLY = "only an ended or paused workflow can be retried."
+_REFUSALS = {
+    WorkflowStatus.RUNNING: f"{_ONLY} Pause it, or wait for its end.",
+    WorkflowStatus.STOPPING: f"{_ONLY} Wait for its end.",
+    WorkflowStatus.COMPENSATING: "its nodes are being undone. Create it anew.",
+    WorkflowStatus.COMPENSATED: "its nodes were undone. Create it anew.",
+    WorkflowStatus.COMPENSATION_FAILED: "its nodes were undone. Create it anew.",
+}
+"""Reasons and remedies by the statuses of workflows that no request can retry."""
 
 # A workflow that is being deleted has a negative revision.
 _WORKFLOW = """
@@ -125,13 +134,8 @@ def _plan(
     if row is None:
         raise WorkflowNotFoundError.of(workflow_id)
     status = WorkflowStatus(row.status)
-    if status in {WorkflowStatus.COMPENSATED, WorkflowStatus.COMPENSATION_FAILED}:
-        raise ConflictError(f"The workflow {workflow_id!r} is {status}: its nodes were undone. Create it anew.")
-    if status not in FINAL_OF_WORKFLOW | {WorkflowStatus.PAUSED}:
-        raise ConflictError(
-            f"The workflow {workflow_id!r} is {status}: only an ended or paused workflow can be retried. Pause it, or "
-            "wait for its end."
-        )
+    if status in _REFUSALS:
+        raise ConflictError(f"The workflow {workflow_id!r} is {status}: {_REFUSALS[status]}")
     if row.is_marked:
         raise ConflictError(f"An execution of the workflow {workflow_id!r} was retried, and runs again.")
     return row, plan_retry(read_graph(connection, workflow_id), status, wanted)

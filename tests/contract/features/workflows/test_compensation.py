@@ -61,6 +61,15 @@ def start(database: Database, workflow_id: str) -> None:
     assert flows.status(database, workflow_id) == "COMPENSATING"
 
 
+def test_refusal_of_a_retry_names_no_pause_of_a_workflow_that_cannot_be_paused(database: Database) -> None:
+    workflow_id = saga(database)
+    start(database, workflow_id)
+    with pytest.raises(ConflictError, match="cannot be paused"):
+        control.pause(database, workflow_id, actor=None)
+    with pytest.raises(ConflictError, match=r"is COMPENSATING: its nodes are being undone. Create it anew.$"):
+        retrying.retry(database, workflow_id, RetryRequest(failed=True), actor=None)
+
+
 def test_succeeded_nodes_are_undone_in_reverse_order(database: Database) -> None:
     workflow_id = saga(database)
     waves = flows.run(database, workflow_id, failing=["d"], outputs=OUTPUTS)
