@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, cast
+from uuid import UUID
 
 from dramatiq import Actor
 from dramatiq.message import Message
@@ -97,13 +98,13 @@ class CeleryActor(Actor[..., Any]):
 
     def apply_async(
         self,
-        args: Sequence[Any] = (),
+        args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
         *,
         countdown: float | None = None,
         eta: datetime | None = None,
         expires: float | datetime | None = None,
-        task_id: str | None = None,
+        task_id: str | UUID | None = None,
     ) -> AsyncResult:
         """Send a message.
 
@@ -113,21 +114,21 @@ class CeleryActor(Actor[..., Any]):
             countdown: Seconds to wait.
             eta: Instant to wait for, with a time zone; not together with `countdown`.
             expires: Seconds from now, or an instant, after which the message fails instead of running.
-            task_id: Id of the message; a second message with an id that is known is not sent.
+            task_id: Id of the message, a string or a UUID; a second message with a known id is not sent.
         """
         if countdown is not None and eta is not None:
             raise ValueError("countdown and eta: give one of them")
         options = {} if expires is None else {"max_age": max(1, _milliseconds_until(expires))}
-        message: Message[Any] = self.message_with_options(args=tuple(args), kwargs=dict(kwargs or {}), **options)
+        message: Message[Any] = self.message_with_options(args=tuple(args or ()), kwargs=dict(kwargs or {}), **options)
         if task_id is not None:
-            message = message.copy(message_id=task_id)
+            message = message.copy(message_id=str(task_id))
         wait = countdown if countdown is not None else eta
         self.broker.enqueue(message, delay=None if wait is None else max(0, _milliseconds_until(wait)))
         return AsyncResult(self, message)
 
-    def AsyncResult(self, task_id: str) -> AsyncResult:  # noqa: N802 - Celery's name
+    def AsyncResult(self, task_id: str | UUID) -> AsyncResult:  # noqa: N802 - Celery's name
         """Return the result of a message by its id."""
-        return AsyncResult(self, self.message().copy(message_id=task_id))
+        return AsyncResult(self, self.message().copy(message_id=str(task_id)))
 
     def s(self, *args: Any, **kwargs: Any) -> "Message[Any]":
         """Return a message for a pipeline (`|`) or a group; it gets the result of the stage before."""

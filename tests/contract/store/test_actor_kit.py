@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import dramatiq
 import psycopg
@@ -182,6 +183,16 @@ def test_celery_style_sends_with_delay_expiry_and_id(celery_actor: CeleryActor, 
     assert second.wait == timedelta(seconds=60)
     assert timedelta(minutes=59) < third.wait < timedelta(minutes=61)
     assert third.input["kwargs"] == {"word": "c"}
+
+
+def test_celery_style_takes_no_arguments_as_none_and_a_uuid_as_id(
+    celery_actor: CeleryActor, database: Database
+) -> None:
+    task_id = uuid4()
+    sent = celery_actor.apply_async(None, {"word": "a"}, task_id=task_id)
+    assert sent.id == celery_actor.AsyncResult(task_id).id == str(task_id)
+    (job,) = database.fetch(text("SELECT idempotency_key, input FROM jobs"))
+    assert (job.idempotency_key, job.input["args"], job.input["kwargs"]) == (str(task_id), [], {"word": "a"})
 
 
 def test_celery_style_refuses_ambiguous_times(celery_actor: CeleryActor) -> None:
