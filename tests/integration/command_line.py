@@ -11,7 +11,7 @@ from tests.integration.client import Api, services
 
 
 def flask_app(
-    url: str, *arguments: str, charset: str = "utf-8", app: str = "app", stdin: str = "", **environment: str
+    url: str, *arguments: str, charset: str = "utf-8", app: str = "app", stdin: str | bytes = "", **environment: str
 ) -> Result:
     """Run `flask --app …` in this process: a new process would spend a second on imports each time."""
     settings: dict[str, str | None] = {"TE_DATABASE_URL": url, "TE_STARTUP_TIMEOUT_SEC": "1"} | environment

@@ -7,6 +7,7 @@ from flask import Flask
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import services
 from tests.integration.command_line import flask_app
 from tests.integration.console.visitor import Visitor
@@ -24,7 +25,15 @@ def test_link_signs_in_with_the_key_on_standard_input(app: Flask, database: Data
     assert "linked" in visitor.get("/console")
 
 
-def test_link_needs_a_valid_key(app: Flask, database: Database) -> None:
-    refused = flask_app(services(app).settings.database_url, "console", "link", stdin="te_1_x\n")
+@each_case("presented", [b"te_1_x\n", b"\xff\xfet\0e\n", b""])
+def test_link_needs_a_valid_key(app: Flask, database: Database, presented: bytes) -> None:
+    refused = flask_app(services(app).settings.database_url, "console", "link", stdin=presented)
     assert refused.exit_code == 1
     assert "the API key is not valid; standard input must have one valid key" in refused.output
+
+
+@each_case("url", ["", "jobs.example", "ftp://jobs.example", "https://", "http://[", "http://a/?b", "http://a/#b"])
+def test_link_needs_an_address_that_a_browser_opens(app: Flask, database: Database, url: str) -> None:
+    refused = flask_app(services(app).settings.database_url, "console", "link", "--url", url, stdin="te_1_x\n")
+    assert refused.exit_code == 2
+    assert "'--url': use http:// or https:// and a host" in refused.output
