@@ -1,6 +1,7 @@
 """Balance of connections between the worker processes of a server, which all accept from one socket."""
 
 import mmap
+import select
 import time
 from typing import Any
 
@@ -88,3 +89,23 @@ class BalancedWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
             self._is_back, self._has_rested = self._has_rested, False
         rest = self._rests_until - time.monotonic()
         super().wait_for_and_dispatch_events(min(timeout, rest) if rest > 0 else timeout)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """Accept the connections that wait, and close the listening sockets, when the worker stops.
+
+        gunicorn leaves them open until the last request has ended: new clients would wait for an answer all that time,
+        and get a reset instead of a refusal, after which a load balancer asks another process.
+        """
+        for listener in self.sockets:
+            for _ in range(self.cfg.backlog):
+                if self.nr_conns >= self.worker_connections or not _has_connection(listener):
+                    break
+                super().accept(listener)
+            listener.close()
+        super()._cap_keepalive(deadline)
+
+
+def _has_connection(listener: Any) -> bool:
+    poller = select.poll()
+    poller.register(listener, select.POLLIN)
+    return bool(poller.poll(0))
