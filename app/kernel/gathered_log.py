@@ -2,6 +2,9 @@
 
 Dramatiq's processes log into pipes to their parent. A write for each delivery would wake the parent each time, and
 release the interpreter within a turn of the event loop. The threads of a web process would wait for each other.
+
+While `te-log` runs, it alone writes, so that a stream that nobody reads stops no other thread. The pipe of Dramatiq's
+processes is such a stream once the parent's own output is closed: forked processes keep its other end open.
 """
 
 import contextlib
@@ -18,40 +21,64 @@ from app.kernel.threads import BackgroundThread
 
 GATHER_SECONDS = 0.05
 MAX_LINES = 1_000
+MAX_KEPT = 10_000  # lines that wait for a stream that nobody reads; the oldest are dropped
+PATIENCE_SECONDS = 1.0  # how long a warning waits until it is written
 T = TypeVar("T")
 _Later = tuple[float, LineKind[Any], Any]  # the time, and what the line says
 
 
 class GatheringHandler(logging.Handler):
-    """Collects lines, and writes them when it is flushed; a warning or an error flushes at once."""
+    """Collects lines, which `te-log` writes; a warning or an error is written before its caller continues."""
 
-    def __init__(self, stream: TextIO, has_some: threading.Event) -> None:
+    def __init__(self, stream: TextIO, has_some: threading.Event, at_once: threading.Event) -> None:
         super().__init__()
         self.gathers = True
         self._stream = stream
         self._has_some = has_some
-        self._lines: deque[str | _Later] = deque()
+        self._at_once = at_once
+        self._lines: deque[str | _Later] = deque(maxlen=MAX_KEPT)
+        self._awaited: deque[threading.Event] = deque()
+        self._is_read = True
+        self._writing = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._lines.append(self.format(record))
-            if not self.gathers or record.levelno >= logging.WARNING or len(self._lines) >= MAX_LINES:
+            if not self.gathers or record.levelno >= logging.WARNING:
                 self.flush()
-            elif len(self._lines) == 1:
-                self._has_some.set()
+            else:
+                self._announce()
         except Exception:  # noqa: BLE001 - logging must not raise
             self.handleError(record)
 
     def add(self, line: _Later) -> None:
-        """Add a line that `flush` formats by a formatter of the product, without a lock."""
+        """Add a line that `te-log` formats by a formatter of the product, without a lock."""
         self._lines.append(line)
+        self._announce()
+
+    def _announce(self) -> None:
         if len(self._lines) >= MAX_LINES:
-            self.flush()
-        elif not self._has_some.is_set():
+            self._at_once.set()
+        if not self._has_some.is_set():
             self._has_some.set()
 
     def flush(self) -> None:
-        self.acquire()
+        """Wait until `te-log` has written all lines, for PATIENCE_SECONDS at most; without `te-log`, write them."""
+        if self.gathers:
+            written = threading.Event()
+            self._awaited.append(written)
+            self._at_once.set()
+            self._has_some.set()
+            # If nobody reads the stream, only the first caller waits.
+            self._is_read = written.wait(PATIENCE_SECONDS if self._is_read else 0)
+        if not self.gathers:  # or `te-log` ended during the wait
+            self.write()
+
+    def write(self) -> None:
+        """Write all lines; waits for the reader of the stream."""
+        if not self._writing.acquire(timeout=PATIENCE_SECONDS):
+            return
+        awaited = [self._awaited.popleft() for _ in range(len(self._awaited))]
         try:
             # Other threads may append meanwhile.
             lines = [self._formatted(self._lines.popleft()) for _ in range(len(self._lines))]
@@ -60,8 +87,11 @@ class GatheringHandler(logging.Handler):
                 if lines:
                     self._stream.write("\n".join(lines) + "\n")
                     self._stream.flush()
+            self._is_read = True
         finally:
-            self.release()
+            self._writing.release()
+            for each in awaited:
+                each.set()
 
     def _formatted(self, line: str | _Later) -> str:
         if isinstance(line, str):
@@ -85,6 +115,7 @@ class GatheredLog(BackgroundThread):
     def __init__(self) -> None:
         super().__init__("te-log")
         self._has_some = threading.Event()
+        self._at_once = threading.Event()
         self._handlers: list[GatheringHandler] = []
 
     def start(self) -> None:
@@ -92,7 +123,7 @@ class GatheredLog(BackgroundThread):
         for handler in root.handlers[:]:
             # Derived classes do something else with a line.
             if type(handler) is logging.StreamHandler:
-                gathering = GatheringHandler(handler.stream, self._has_some)
+                gathering = GatheringHandler(handler.stream, self._has_some, self._at_once)
                 gathering.setFormatter(handler.formatter)
                 root.removeHandler(handler)
                 root.addHandler(gathering)
@@ -102,22 +133,24 @@ class GatheredLog(BackgroundThread):
         super().start()
 
     def interrupt(self) -> None:
+        self._at_once.set()
         self._has_some.set()
 
     def run(self) -> None:
         try:
             while not self.stopping.is_set():
                 self._has_some.wait()
-                self.stopping.wait(GATHER_SECONDS)
+                self._at_once.wait(GATHER_SECONDS)
+                self._at_once.clear()
                 self._has_some.clear()
                 for handler in self._handlers:
-                    handler.flush()
+                    handler.write()
         finally:
             GatheredLog.without_record = ()
             # Without this thread collected lines would not be written.
             for handler in self._handlers:
                 handler.gathers = False
-                handler.flush()
+                handler.write()
 
 
 def log_line(kind: LineKind[T], subject: T) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from app.kernel.gathered_log import MAX_LINES, GatheredLog, log_line
+from app.kernel import gathered_log
+from app.kernel.gathered_log import MAX_KEPT, MAX_LINES, GatheredLog, log_line
 from app.kernel.log import LineKind, formatter
 from tests.waiting import HUNG_SECONDS
 
@@ -147,6 +148,39 @@ def test_failed_write_raises_nothing_in_the_caller_and_blocks_no_later_line(
         assert died.acquire(timeout=HUNG_SECONDS)
     log.info("later")
     assert pipe.writes == ["later\n"]
+
+
+def test_stream_that_nobody_reads_stops_no_caller(
+    pipe: Pipe, gathered: GatheredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_read, begun = threading.Event(), threading.Event()
+
+    def hang(text: str) -> int:
+        begun.set()
+        assert is_read.wait(HUNG_SECONDS)
+        pipe.writes.append(text)
+        return len(text)
+
+    monkeypatch.setattr(gathered_log, "PATIENCE_SECONDS", 0.01)
+    with monkeypatch.context() as unread:
+        unread.setattr(pipe, "write", hang)
+        log.info("held")
+        assert begun.wait(HUNG_SECONDS)
+
+        def call() -> None:
+            for number in range(MAX_KEPT + 1):
+                log.info("%d", number)
+            log.warning("one")
+            log.warning("two")
+
+        caller = threading.Thread(target=call, daemon=True)
+        caller.start()
+        caller.join(HUNG_SECONDS)
+        assert not caller.is_alive()
+        is_read.set()
+        gathered.stop()
+    held, *kept = "".join(pipe.writes).splitlines()
+    assert (held, kept[0], kept[-2:], len(kept)) == ("held", "3", ["one", "two"], MAX_KEPT)
 
 
 def test_shutdown_of_logging_writes_all_lines(pipe: Pipe, gathered: GatheredLog) -> None:
