@@ -32,7 +32,7 @@ NAMES = {
     *("self.cfg.keepalive", "self.alive", "self.ppid", "self.tpool", "self.poller.register", "self.poller.unregister"),
     *("self.method_queue.defer", "self.pending_conns.append", "self.keepalived_conns", "self.nr_conns"),
     *("self.worker_connections", "self.accept", "self.set_accept_enabled", "self._accepting"),
-    "self.wait_for_and_dispatch_events",
+    *("self.wait_for_and_dispatch_events", "self.sockets", "self.cfg.backlog"),
     # Connection, parser of its requests, and bytes that the parser has read ahead.
     *("conn.init", "conn.close", "conn.timeout", "conn.client", "conn.sock", "conn.parser.finish_body"),
     *("conn.parser.unreader.buf.getvalue", "conn.parser.mesg.body.failed", "conn.parser.mesg.body.reader.length"),

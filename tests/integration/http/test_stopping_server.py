@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.integration.http.test_kept_connections import REQUEST, Client
+from tests.integration.http.kept_client import REQUEST, Client
 from tests.integration.http.web_process import Web
 from tests.waiting import eventually
 
