@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from math import inf, nan
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from task_executor_dramatiq.sending import SendError
 from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.db import Database
 from schema.url import database_url as parse_url
+from tests.cases import each_case
 from tests.django_app import connected
 from tests.enqueueing import adopt_settings
 
@@ -147,6 +149,20 @@ def test_unknown_actor_names_the_remedy(actor: Any) -> None:
     other = dramatiq.actor(lambda: None, actor_name="other", broker=actor.broker)
     with pytest.raises(UnknownActorError, match="start a process with the actor first"):
         other.send()
+
+
+@each_case("value", [nan, inf, "a\0b", "\ud800"])
+def test_value_that_cannot_be_stored_is_no_error_of_the_connection(
+    actor: Any, database: Database, database_url: str, value: Any
+) -> None:
+    with pytest.raises(SendError, match=r"have a value that cannot be stored: NaN"):
+        actor.send(value)
+    with psycopg2.connect(database_url) as connection, actor.broker.transaction(connection):
+        with pytest.raises(SendError, match="cannot be stored"):
+            actor.send(value)
+        connection.rollback()
+        actor.send("kept")
+    assert words(database)[-1] == "kept"
 
 
 def test_broker_has_the_middleware_that_it_is_given() -> None:
