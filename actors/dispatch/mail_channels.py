@@ -5,10 +5,17 @@ import contextlib
 import ssl
 from email.message import EmailMessage
 from email.utils import formataddr, formatdate, getaddresses
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote
 
-from aiosmtplib import SMTP, SMTPException, SMTPRecipientsRefused, SMTPResponseException, SMTPServerDisconnected
+from aiosmtplib import (
+    SMTP,
+    SMTPException,
+    SMTPRecipientsRefused,
+    SMTPResponse,
+    SMTPResponseException,
+    SMTPServerDisconnected,
+)
 
 from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES
 from actors.dispatch.channel_request import ERROR, Message, unusable
@@ -25,6 +32,18 @@ _ACCEPTED = 250
 _REFUSED, _REFUSED_FOR_GOOD = 400, 500
 
 
+class _Client(SMTP):
+    """Client that begins to send with the mail itself: until then a server has addresses only."""
+
+    def __init__(self, progress: Progress, **options: Any) -> None:
+        super().__init__(**options)
+        self._progress = progress
+
+    async def data(self, message: str | bytes, /, **options: Any) -> SMTPResponse:
+        self._progress.begin_sending()
+        return await super().data(message, **options)
+
+
 async def send_mail(connector: Connector, parts: Parts, message: Message, progress: Progress) -> int:
     """Send a mail over a connection of its own and return the status of the server's answer.
 
@@ -34,10 +53,9 @@ async def send_mail(connector: Connector, parts: Parts, message: Message, progre
     if parts.mode not in SMTP_PORTS:
         raise unusable(parts, f"has a mode other than {', '.join(SMTP_PORTS)}")
     sender, recipients, mail = compose_mail(parts, message)
-    client = await _connect(connector, parts, Origin(parts.mode == "ssl", host.strip("[]"), port))
+    client = await _connect(connector, parts, Origin(parts.mode == "ssl", host.strip("[]"), port), progress)
     try:
         await client.connect()
-        progress.begin_sending()
         refused, _ = await client.send_message(mail, sender=sender, recipients=recipients)
         with contextlib.suppress(SMTPServerDisconnected):
             if client.protocol is not None:
@@ -56,10 +74,11 @@ async def send_mail(connector: Connector, parts: Parts, message: Message, progre
     return _ACCEPTED
 
 
-async def _connect(connector: Connector, parts: Parts, origin: Origin) -> SMTP:
+async def _connect(connector: Connector, parts: Parts, origin: Origin, progress: Progress) -> SMTP:
     sock = await connector.reach(origin)
     has_login = parts.password is not None
-    return SMTP(
+    return _Client(
+        progress,
         hostname=origin.host.rstrip("."),
         sock=sock,
         use_tls=origin.is_tls,

@@ -36,7 +36,7 @@ def fail(url: str | list[str], *, guard: Any = OPEN, **fields: Any) -> DeliveryE
 
 
 class Mails:
-    """Handlers of an SMTP server that accept every message; `answers` replace the answers to single commands."""
+    """Handlers of an SMTP server that accepts each message; `answers` replace answers, the command `hang` gets none."""
 
     def __init__(self, **answers: str) -> None:
         self.answers = answers
@@ -55,6 +55,7 @@ class Mails:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name of this handler
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
+        await self._hang_at("RCPT")
         if "rcpt" in self.answers:
             return self.answers["rcpt"]
         if address == self.answers.get("refused"):
@@ -65,12 +66,15 @@ class Mails:
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
         if "data" in self.answers:
             return self.answers["data"]
-        if "hang" in self.answers:
-            await asyncio.Event().wait()
+        await self._hang_at("DATA")
         self.accepted.append(envelope)
         transport = server.transport
         self.was_over_tls.append(transport is not None and transport.get_extra_info("sslcontext") is not None)
         return "250 OK"
+
+    async def _hang_at(self, command: str) -> None:
+        if self.answers.get("hang") == command:
+            await asyncio.Event().wait()
 
     def is_user(
         self, _server: SMTP, _session: Session, _envelope: Envelope, mechanism: str, credentials: Any
