@@ -8,15 +8,13 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from actors.dispatch.connector import Origin
+from app.catalog.templates.urls import names_host
 
 _URL = re.compile(
     r"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\[\]:/?#@\s]+)(?::(?P<port>[0-9]{0,5}))?"
     r"(?P<target>[/?][!-\"$-~]*)?(?:#[!-~]*)?",
     re.IGNORECASE | re.ASCII,
 )
-# getaddrinfo accepts short forms such as 127.1; only the form of the egress rules is accepted here.
-_NUMERIC = re.compile(r"[0-9.]+")
-_IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _MAX_PORT = 65_535
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -45,7 +43,7 @@ def read_url(text: str) -> Url:
     scheme, user, host = match["scheme"].lower(), match["user"], match["host"]
     default_port = _DEFAULT_PORTS[scheme]
     port = int(match["port"] or default_port)
-    is_odd = not host.isascii() or _FORBIDDEN.search(host) or (_NUMERIC.fullmatch(host) and not _IPV4.fullmatch(host))
+    is_odd = not host.isascii() or _FORBIDDEN.search(host) or not names_host(host)
     if port > _MAX_PORT or is_odd:
         raise ValueError("the URL is not valid")
     target, authorization = match["target"] or "/", None

@@ -14,7 +14,9 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]+)")
 _COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
 # Host and port after `user:password@`. The resolver decides whether a name exists.
-_TARGET = re.compile(r"(?:\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
+_TARGET = re.compile(r"(?P<host>\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
+_DIGITS = re.compile(r"[0-9.]+")
+_IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _MAX_PORT = 65_535
 _DOTS = frozenset({".", ".."})
 # All characters that RFC 3986 allows in a URL, and %, so that text that is already encoded stays unchanged.
@@ -81,11 +83,21 @@ def finish_locator(url: str, schemes: frozenset[str], _prefix: str | None = None
     return url.strip()
 
 
+def names_host(host: str) -> bool:
+    """Return whether a host is a name or an address in the usual form.
+
+    getaddrinfo also accepts 127.1 and 2130706433; the egress rules have the usual form only.
+    """
+    return _DIGITS.fullmatch(host) is None or _IPV4.fullmatch(host) is not None
+
+
 def _ascii_host(authority: str) -> str:
     userinfo, at, host = authority.rpartition("@")
     target = _TARGET.fullmatch(host)
     if target is None or int(target["port"] or 0) > _MAX_PORT:
         raise ValueError("The host or port of the URL is not valid.")
+    if not names_host(target["host"]):
+        raise ValueError("The host of the URL is a number: write it as 127.0.0.1, or give a name.")
     if not host.isascii():
         try:
             host = host.encode("idna").decode()

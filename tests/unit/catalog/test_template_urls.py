@@ -75,6 +75,14 @@ def test_invalid_host_or_port_is_refused(target):
         url("{{config.base}}/x", {}, {"base": f"http://{target}"})
 
 
+@each_case("target", ["127.1", "2130706433", "127.0.0.1.", "u:p@10.0.1:80"])
+def test_number_as_a_host_is_refused_before_a_job_exists(target):
+    with pytest.raises(TemplateError, match="is a number: write it as"):
+        compile_spec(HTTP, {"url": f"http://{target}/"})
+    with pytest.raises(TemplateError, match="is a number: write it as"):
+        url("{{config.base}}/x", {}, {"base": f"http://{target}"})
+
+
 @pytest.mark.parametrize("target", ["h", "h:", "h:65535", "a_b.c-d", "[::1]", "[fe80::1%25eth0]:80", "u:p@127.0.0.1:1"])
 def test_valid_host_and_port_is_accepted(target):
     assert url(f"http://{target}/x", {}) == f"http://{target}/x"
