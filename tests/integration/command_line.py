@@ -2,12 +2,35 @@
 
 import json
 import os
+from contextlib import closing
 from typing import Any
 
 import flask.cli
 from click.testing import CliRunner, Result
+from flask import Flask
 
+from app.web.services import EXTENSION, Services
 from tests.integration.client import Api, services
+
+
+class _Script(flask.cli.ScriptInfo):
+    """Application of one command."""
+
+    _app: Flask | None = None
+
+    def load_app(self) -> Flask:
+        self._app = super().load_app()
+        return self._app
+
+    def close(self) -> None:
+        """End the threads and connections of the application, which the end of a process would do.
+
+        They would slow down all later tests, and no test could get the database again.
+        """
+        opened = self._app and self._app.extensions.get(EXTENSION)
+        if isinstance(opened, Services):  # else the error of a setting
+            opened.notifier.stop()  # first, because its thread connects
+            opened.database.close()
 
 
 def flask_app(
@@ -17,7 +40,9 @@ def flask_app(
     settings: dict[str, str | None] = {"TE_DATABASE_URL": url, "TE_STARTUP_TIMEOUT_SEC": "1"} | environment
     # Flask sets FLASK_RUN_FROM_CLI. CliRunner restores the variable, so that child processes of later tests lack it.
     settings |= {"FLASK_RUN_FROM_CLI": os.environ.get("FLASK_RUN_FROM_CLI")}
-    done = CliRunner(charset, env=settings).invoke(flask.cli.cli, ["--app", app, *arguments], input=stdin)
+    with closing(_Script()) as script:
+        runner = CliRunner(charset, env=settings)
+        done = runner.invoke(flask.cli.cli, ["--app", app, *arguments], input=stdin, obj=script)
     assert done.exception is None or isinstance(done.exception, SystemExit), "the user would get a traceback"
     return done
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from cryptography.fernet import Fernet
 from app.kernel.config import Settings
 from tests.cases import each_case
 from tests.integration.client import Api, problem, running
-from tests.integration.command_line import flask_app
+from tests.integration.command_line import Cli, flask_app
 
 ROOT = Path(__file__).parents[2]
 
@@ -142,3 +143,10 @@ def test_unreachable_database_gives_the_reason_without_a_traceback(command: list
 
 def test_encryption_key_is_generated_without_a_database_or_a_valid_key() -> None:
     Fernet(flask_app("", "secrets", "generate-key", TE_SECRET_ENCRYPTION_KEY="broken").stdout.strip())
+
+
+def test_command_in_this_process_leaves_no_thread(cli: Cli) -> None:
+    """A thread per command would slow down all later tests of a session."""
+    before = threading.enumerate()
+    cli.run("jobs", "send", "https://shop.example/paid")
+    assert set(threading.enumerate()) <= set(before)
