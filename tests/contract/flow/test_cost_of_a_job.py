@@ -77,7 +77,7 @@ class Jobs:
     ) -> None:
         self._database, self._proxy, self._numbers, self._url = database, proxy, count(), target
         self._prefix = f"{len(features):02}"
-        self._calls = Calls()
+        self._calls, self._warm = Calls(), set[str]()
         settings = Settings(database_url=proxy.url(url), worker_poll_interval_ms=500)
         threading.setprofile(self._calls.note)
         broker, deliveries = build(settings, features)
@@ -95,8 +95,7 @@ class Jobs:
 
     def cost(self, kind: str) -> Cost:
         """Return the cost of one job."""
-        self._create(kind)()
-        self._wait()
+        self._warm_up(kind)
         sent, costs, requests = list[Counter[str]](), list[tuple[int, int, int]](), list[Counter[str]]()
         for _ in range(ALONE):
             self._proxy.sent.clear()
@@ -105,11 +104,16 @@ class Jobs:
             self._wait()
             sent.append(Counter(self._proxy.sent))
             costs.append(written(self._database, since))
-        self._drained(kind)  # opens connections
         worker_calls = calls_per_job(common(self._drained(kind) for _ in range(2)), TOGETHER)
         written_rows, entries, wal_bytes = map(min, zip(*costs, strict=True))
         request_calls = common(requests).total()
         return Cost(common(sent).total(), written_rows, entries, wal_bytes, request_calls, worker_calls)
+
+    def _warm_up(self, kind: str) -> None:
+        """Run first jobs of a kind, which open connections and prepare statements."""
+        if kind not in self._warm:
+            self._warm.add(kind)
+            self._drained(kind)
 
     def _drained(self, kind: str) -> Counter[str]:
         """Return all calls of the worker while it runs many jobs."""
@@ -174,11 +178,11 @@ def running(database: Database, url: str, features: Sequence[Feature], target: s
             jobs.stop()
 
 
-def least_cost(jobs: Jobs, kind: str) -> Cost:
+def least_cost(jobs: Jobs, kind: str, bound: Cost, first: Cost | None = None) -> Cost:
     """Return the cost in a quiet round: a busy machine can only add, such as the statement of a heartbeat."""
-    cost = jobs.cost(kind)
+    cost = first or jobs.cost(kind)
     for _ in range(ROUNDS):
-        if not cost.exceeds(BOUNDS[kind]):
+        if not cost.exceeds(bound):
             break
         cost = cost.least(jobs.cost(kind))
     return cost
@@ -201,13 +205,14 @@ def test_job_of_each_kind_costs_no_more_than_its_bound_and_unused_features_nothi
 ) -> None:
     target = receiver.url("/ok/inline")
     with running(endpoints, database_url, FEATURES, target) as jobs:
-        costs = {kind: least_cost(jobs, kind) for kind in BOUNDS}
-        plain, inline = (compared(jobs, kind, costs[kind]) for kind in ("plain", "inline"))
+        costs = {kind: least_cost(jobs, kind, bound) for kind, bound in BOUNDS.items()}
+        plain = compared(jobs, "plain", costs["plain"])
+        inline = least_cost(jobs, "inline", Cost(*(int(MAX_INLINE * each) for each in plain)), costs["inline"])
     assert not {kind: cost for kind, cost in costs.items() if cost.exceeds(BOUNDS[kind])}, costs
     others = [feature for feature in FEATURES if feature.name != Workflows.name]
     for features in (others, ()):
         with running(endpoints, database_url, features, target) as jobs:
-            alone = compared(jobs, "plain", least_cost(jobs, "plain"))
+            alone = compared(jobs, "plain", least_cost(jobs, "plain", BOUNDS["plain"]))
         assert plain[:3] == alone[:3]
         assert abs(plain.wal_bytes - alone.wal_bytes) <= JITTER_BYTES
         assert plain.worker_calls <= alone.worker_calls * 1.05
