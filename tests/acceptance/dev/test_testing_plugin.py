@@ -1,4 +1,4 @@
-"""pytest plugin of the client: a pytest of its own runs the tests of the page, and tests of a user, on one stack."""
+"""pytest plugin of the client: a pytest of its own runs the tests of the page, and tests of a user."""
 
 import os
 import re
@@ -36,27 +36,20 @@ def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_tests_of_the_page_and_of_a_user_pass_on_one_stack(tmp_path: Path) -> None:
+def test_tests_of_the_page_and_of_a_user_pass_on_one_stack_of_each_process(tmp_path: Path) -> None:
     assert written(tmp_path) == {"conftest.py", "test_django.py", "test_fastapi.py"}
     shutil.copy(CASES / "project.py", tmp_path)
     shutil.copy(CASES / "cases.py", tmp_path / "test_cases.py")
     logs = tmp_path / "logs"  # which the command of the stack names
     logs.mkdir()
-    done = run(tmp_path, "-p", "project", TMPDIR=str(logs))
+    done = run(tmp_path, "-p", "project", "-n", "2", "--dist", "loadfile", TMPDIR=str(logs))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 passed" in done.stdout
+    stacks = [set(path.read_text().split()) for path in tmp_path.glob("stacks-*")]
+    assert [len(used) for used in stacks] == [1, 1]
+    assert stacks[0] != stacks[1]
     commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
     assert not any(str(logs) in command for command in commands)
-
-
-def test_each_process_of_xdist_has_a_stack_of_its_own(tmp_path: Path) -> None:
-    written(tmp_path)
-    shutil.copy(CASES / "parallel.py", tmp_path / "test_parallel.py")
-    done = run(tmp_path, "test_parallel.py", "-n", "2", "--dist", "each")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
-    databases = {path.read_text() for path in tmp_path.glob("database-*")}
-    assert len(databases) == 2
 
 
 def test_stack_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:

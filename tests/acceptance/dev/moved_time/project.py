@@ -1,9 +1,15 @@
-"""Django project of the test of the plugin, set up as pytest-django would: its view sends a mail."""
+"""Django project of the test of the plugin, set up as pytest-django would: its view sends a mail.
+
+Each process of pytest-xdist notes the stacks of its tests.
+"""
 
 import json
+import os
 import sys
+from pathlib import Path
 
 import django
+import pytest
 from django.conf import settings
 from django.core.mail import send_mail
 from django.http import HttpResponse
@@ -21,3 +27,9 @@ urlpatterns = [path("remind", remind)]
 settings.configure(ROOT_URLCONF=sys.modules[__name__])
 django.setup()
 setup_test_environment()
+
+
+@pytest.fixture(autouse=True)
+def _note_stack(te_stack):
+    with Path(f"stacks-{os.environ['PYTEST_XDIST_WORKER']}").open("a") as notes:
+        notes.write(f"{te_stack.database_url}\n")
