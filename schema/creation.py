@@ -24,14 +24,16 @@ FIRST_ROWS = (
 STORAGE = {
     # Room on each page keeps the new version of a row beside the old one. Where no index changes, PostgreSQL then
     # updates in place (HOT). Rows of queue tables die young: vacuum at 2 % of dead rows instead of 20 %.
-    "jobs": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05",
+    # Jobs that were created together end together, before old versions can be removed from their page: a step of a
+    # workflow keeps them for its duration. So each row of a page has room for a second version.
+    "jobs": "fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05",
     "executions": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05",
     "gates": "fillfactor = 50",
     "gate_windows": "fillfactor = 50",
     "breakers": "fillfactor = 50",
     "limiter_values": "fillfactor = 50",
     "workflows": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05",
-    "workflow_nodes": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05",
+    "workflow_nodes": "fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05",
     # Retention leaves dead entries at the front of their indexes, which the planner reads for each list.
     "attempts": "autovacuum_vacuum_scale_factor = 0.02",
     "execution_logs": "autovacuum_vacuum_scale_factor = 0.02",

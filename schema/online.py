@@ -98,7 +98,7 @@ def drop_constraint(table: str, name: str) -> None:
 
 
 def set_storage(table: str, change: str) -> None:
-    """Change the vacuum parameters of a table on PostgreSQL.
+    """Change the storage parameters of a table on PostgreSQL.
 
     Neither reads nor writes queue behind the lock, and an autovacuum yields to a lock request after a second.
     """

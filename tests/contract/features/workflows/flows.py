@@ -65,9 +65,13 @@ def claims(database: Database, count: int = 10_000) -> list[Claim]:
     return take(database, WORKER, count).claims
 
 
+def completions(claimed: Sequence[Claim], verdict: Verdict | None = None) -> list[Completion]:
+    return [Completion(claim, ids.attempt_id(), verdict or success({}), claim.claimed_at, 5, ()) for claim in claimed]
+
+
 def end(database: Database, claimed: Sequence[Claim], verdict: Verdict | None = None) -> list[str]:
     """End claimed executions; returns the ids of their completion events, which are not handled."""
-    ended = [Completion(claim, ids.attempt_id(), verdict or success({}), claim.claimed_at, 5, ()) for claim in claimed]
+    ended = completions(claimed, verdict)
     assert len(complete(database, WORKER, ended)) == len(ended)
     return [completion.attempt_id for completion in ended]
 

@@ -7,11 +7,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
 
 from app.features.workflows.steps import advancing, joint_step, reporting
 from app.features.workflows.stored import node_rows
 from app.kernel.db import Database
+from app.queue.executions.completion import complete_in
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 
@@ -68,6 +69,21 @@ def test_many_ends_wait_for_a_step_of_another_process_and_few_do_not(
         waiting.result()
     unreported = [row.node for row in flows.nodes(database, workflow_id) if row.reported_to is not None]
     assert len(unreported) == 1
+
+
+@pytest.mark.postgresql_only
+def test_jobs_that_end_together_are_updated_in_place(database: Database) -> None:
+    """One transaction stands for a long one beside many short ones: no old version can be removed from its page."""
+    flows.register(database)
+    flows.advance(database, flows.create(database, [job(name) for name in MEMBERS]))
+    ended = flows.completions(flows.claims(database))
+    in_place = text("SELECT pg_stat_get_xact_tuples_hot_updated(CAST('jobs' AS regclass))")
+
+    def end(connection: Connection) -> int:
+        assert all(complete_in(connection, flows.WORKER, each) for each in ended)
+        return int(connection.execute(in_place).scalar_one())
+
+    assert database.transact(end) == WIDTH
 
 
 @pytest.mark.postgresql_only
