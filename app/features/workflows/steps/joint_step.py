@@ -18,7 +18,7 @@ from app.kernel.sql import hot_statement
 from schema.states import NodeState
 
 MANY = 20  # ends; fewer do not wait
-PATIENCE_SECONDS = 0.1
+PATIENCE_SECONDS = 0.5  # a step that starts 500 nodes takes 150 to 500 ms on two busy cores
 _POLL_SECONDS = 0.003
 
 FIND = hot_statement(
