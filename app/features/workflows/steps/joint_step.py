@@ -19,7 +19,7 @@ from schema.states import NodeState
 
 MANY = 20  # ends; fewer do not wait
 PATIENCE_SECONDS = 0.5  # a step that starts 500 nodes takes 150 to 500 ms on two busy cores
-_POLL_SECONDS = 0.003
+_POLL_SECONDS = 0.01
 
 FIND = hot_statement(
     "workflow_nodes.find_ended",
