@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.features.workflows.stored import node_rows
+from app.kernel.db import hardly_wait
 from app.kernel.sql import statement
 from app.queue.executions.manual_retry import RETRIABLE, retry_executions
 from schema.job_bounds import OWN_KEY_PREFIX
@@ -58,6 +59,7 @@ def reserve_next_attempt(connection: Connection, workflow_id: str, *, actor: str
     Nothing happens for a workflow of a request, or if the execution succeeded, has another workflow, or must not run
     again. Such a workflow runs alone.
     """
+    hardly_wait(connection)  # for the execution, since other workflows wait for this step
     row = connection.execute(FIND, {"workflow_id": workflow_id}).first()
     if row is None:
         return {}
