@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Row
 from app.features.workflows import definitions
 from app.features.workflows.rules.workflow_bounds import MAX_DEPTH
 from app.features.workflows.steps import advancing, continuation
-from app.features.workflows.steps.execution_end import end_attempt
 from app.features.workflows.stored import workflow_creation
 from app.features.workflows.stored.workflow_creation import EndpointsDeletedError, WorkflowOrigin
 from app.kernel import ids
@@ -25,7 +24,6 @@ from app.kernel.sql import statement
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from app.queue.executions.handover import hand_over, holder
 from app.queue.executions.node_key import NodeKey
-from schema.states import WorkflowStatus
 
 ADVANCE_SECONDS = 1.0
 
@@ -62,8 +60,9 @@ def start(database: Database, execution_id: str, attempt: int, spec: Mapping[str
 
 
 def _start(execution_id: str, attempt: int, spec: Mapping[str, Any], new_id: str, connection: Connection) -> str:
-    continued = continuation.lock_reserved(connection, execution_id, attempt)
-    workflow_id: str = new_id if continued is None else continued.workflow_id
+    # The execution and a node of its last workflow may have been redriven together.
+    opened = None if attempt == 1 else continuation.lock_open(connection, execution_id, attempt - 1)
+    workflow_id = opened or new_id
     row = hand_over(connection, execution_id, attempt, workflow_id)
     if row is None:
         # An earlier run of this transaction may have been committed, without an answer.
@@ -71,12 +70,10 @@ def _start(execution_id: str, attempt: int, spec: Mapping[str, Any], new_id: str
         if first is None:
             raise NotSentError("its claim is no longer held")
         return first
-    if continued is None:
+    if opened is None:
         _store(connection, row, attempt, spec, workflow_id)
-        return workflow_id
-    continuation.reserve(connection, workflow_id, execution_id, attempt)
-    if continued.is_over:
-        end_attempt(connection, workflow_id, WorkflowStatus(continued.status), continued.reason)
+    else:
+        continuation.continue_as(connection, workflow_id, execution_id, attempt)
     return workflow_id
 
 
@@ -96,7 +93,7 @@ def _store(connection: Connection, row: Row[Any], attempt: int, spec: Mapping[st
     graph = definitions.graph_of(row.endpoint, spec, find, given=row.input, labels=row.labels or {})
     workflow_creation.create(
         connection,
-        replace(graph, idempotency_key=continuation.key_of_start(row.execution_id, attempt)),
+        replace(graph, idempotency_key=continuation.key_of_attempt(row.execution_id, attempt)),
         workflow_id,
         actor=None,
         trace=row.trace_context or row.trace_of_job,

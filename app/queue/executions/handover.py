@@ -33,6 +33,17 @@ HAND_OVER = statement(
     """,
     has_workflow=HAS_WORKFLOW,
 )
+# As a claim does; the workflow has locked the execution.
+TAKE_UP = statement(
+    "executions.take_up",
+    """
+    UPDATE executions AS e
+       SET status = 'RUNNING', worker_id = :workflow_id, started_at = now(), attempt_count = e.attempt_count + 1,
+           config_revision = COALESCE(e.config_revision,
+                                      (SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0)
+     WHERE e.execution_id = :execution_id AND COALESCE(e.status IN ('QUEUED', 'RETRYING'), false)
+    """,
+)
 HOLDER = statement(
     "executions.holder",
     """
@@ -56,6 +67,11 @@ def hand_over(connection: Connection, execution_id: str, attempt: int, workflow_
     """
     params = {"execution_id": execution_id, "attempt": attempt, "workflow_id": workflow_id}
     return connection.execute(HAND_OVER, params).first()
+
+
+def take_up(connection: Connection, execution_id: str, workflow_id: str) -> None:
+    """Begin an attempt of a locked, waiting execution that a workflow holds from the start."""
+    connection.execute(TAKE_UP, {"execution_id": execution_id, "workflow_id": workflow_id})
 
 
 def holder(connection: Connection, execution_id: str, attempt: int) -> str | None:

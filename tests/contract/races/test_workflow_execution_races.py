@@ -171,14 +171,16 @@ def test_process_that_dies_at_any_statement_continues_an_execution_once(
     survived, dies_at = False, 0
     while not survived:
         execution_id, workflow_id = reopened(database)
+        process = Mortal(database_url, dies_at)
         if dies_in == "step":
-            survived = Mortal(database_url, dies_at).run(partial(flows.advance, workflow_id=workflow_id))
-        chores(database)
-        claim(database)
-        if dies_in == "start":
+            survived = process.run(partial(flows.advance, workflow_id=workflow_id))
+        else:
+            retry_execution(database, execution_id, actor="test")
+            claim(database)
             start = partial(execution_start.start, execution_id=execution_id, attempt=2, spec=SPEC)
-            survived = Mortal(database_url, dies_at).run(start)
-        assert execution_start.start(database, execution_id, 2, SPEC) == workflow_id, dies_at
+            survived = process.run(start)
+            assert start(database) == workflow_id, dies_at
+        chores(database)
         flows.run(database, workflow_id)
         assert facts(database) == ("SUCCESS", 1, 1, 1), dies_at
         dies_at += 1

@@ -94,7 +94,7 @@ WAITS = {
     "workflow_nodes.settle workflow_nodes": CALLED,
     "workflows.execution_to_continue executions": "a step or a request: it waits 100 ms, and is undone as a whole",
     "workflows.lock_endpoints endpoints": REQUEST,
-    "workflows.of_reserved_attempt workflows": "the start of one attempt of an execution, on a thread of its own",
+    "workflows.lock_of_attempt workflows": "the start of one attempt of an execution, on a thread of its own",
     "workflows.touch_for_retry workflows": CHUNK,
 }
 SKIPS = {

@@ -155,7 +155,7 @@ def _reopen(connection: Connection, step: WorkflowStep, plan: TakeBackPlan, runn
     if not connection.execute(REOPEN, params).all():
         raise StepOvertakenError
     if step.workflow.is_over:
-        step.queues.update(continuation.reserve_next_attempt(connection, step.workflow_id, actor=None))
+        continuation.begin_attempt(connection, step.workflow_id, actor=None)
     if after is not before:
         change = StatusChange(step.workflow_id, before, after, RETRIED)
         record_event(connection, ids.event_id(), change, actor=None)

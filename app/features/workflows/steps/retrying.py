@@ -153,7 +153,7 @@ def _restart(connection: Connection, row: Row[Any], plan: RetryPlan, event_id: s
     params = {"workflow_id": row.workflow_id, "revision": row.revision, "status": plan.status.value}
     if not connection.execute(RESTART, params | _counts(plan.again)).all():
         raise StepOvertakenError
-    continuation.reserve_next_attempt(connection, row.workflow_id, actor=actor)
+    continuation.begin_attempt(connection, row.workflow_id, actor=actor)
     change = StatusChange(row.workflow_id, WorkflowStatus(row.status), plan.status, RETRIED)
     record_event(connection, event_id, change, actor=actor)
 

@@ -12,13 +12,14 @@ from app.features.workflows.rules.retry_plan import RetryRequest
 from app.features.workflows.steps import retrying
 from app.kernel.db import Database
 from app.queue.ending.letters import DEAD_LETTERS, DeadLetter
+from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.manual_retry import redrive_executions, retry_execution
 from tests import rows
 from tests.claiming import take
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.features.workflows.workflow_chores import run_chore
-from tests.contract.features.workflows.workflow_executions import add, define
+from tests.contract.features.workflows.workflow_executions import add, claim, define
 
 INNER: dict[str, Any] = {"nodes": [job("a"), job("b", "a"), job("c", "b")]}
 MIDDLE: dict[str, Any] = {"nodes": [{"name": "inner", "endpoint": "inner"}, job("behind", "inner")]}
@@ -101,21 +102,19 @@ def redrive(database: Database, *endpoints: str) -> None:
 
 
 def finish(database: Database, levels: Levels) -> None:
-    """Run the rest of all levels, whose executions continue their workflows."""
-    assert begin_all(database) == {levels.middle, levels.inner}
+    """Run the rest of all levels."""
     assert flows.run(database, levels.inner) == [["b"], ["c"]]
     go_on(database)
     assert flows.run(database, levels.middle) == [["behind"]]
     go_on(database)
     assert flows.run(database, levels.outer) == [["last"]]
-    assert_all_ran_once(database, levels)
-
-
-def assert_all_ran_once(database: Database, levels: Levels) -> None:
     assert statuses(database, levels) == ["SUCCEEDED"] * 3
+    assert database.fetch(text("SELECT count(*) AS n FROM workflows"))[0].n == 3
+
+
+def assert_one_job_of_each_node(database: Database, levels: Levels) -> None:
     jobs = Counter(row.idempotency_key.split(":")[2] for row in database.fetch(KEYS))
     assert jobs == {levels.inner: 3, levels.middle: 1, levels.outer: 1}
-    assert database.fetch(text("SELECT count(*) AS n FROM workflows"))[0].n == 3
 
 
 def test_redriven_letter_carries_on_the_workflows_around_it(database: Database) -> None:
@@ -126,6 +125,7 @@ def test_redriven_letter_carries_on_the_workflows_around_it(database: Database) 
     assert statuses(database, levels) == ["RUNNING"] * 3
     assert {letter.resolution for letter in flows.letters(database)} == {"REDRIVEN", "RETRIED"}
     finish(database, levels)
+    assert_one_job_of_each_node(database, levels)
     execution = rows.execution(database, letter_of(database, "inner").execution_id)
     assert (execution.status, execution.attempt_count) == ("SUCCESS", 2)
     tried = rows.attempts(database, execution.execution_id)
@@ -137,23 +137,75 @@ def test_retry_of_the_inner_workflow_carries_on_the_workflows_around_it(database
     retrying.retry(database, levels.inner, RetryRequest(failed=True), actor="x")
     go_on(database)
     assert statuses(database, levels) == ["RUNNING"] * 3
-    assert begin_all(database) == {levels.middle, levels.inner}
-    assert flows.run(database, levels.inner) == [["b"], ["c"]]
+    finish(database, levels)
 
 
-@pytest.mark.parametrize("fails", [False, True], ids=["succeeds", "fails again"])
-def test_workflow_that_ends_before_its_execution_is_claimed_ends_it(database: Database, fails: bool) -> None:
+def opened(database: Database) -> tuple[str, str]:
+    """Return an execution that is RUNNING again, as its opened workflow, and the id of the workflow."""
     execution_id = add(database, "inner")
     workflow_id = begin(database)
     fail(database, workflow_id)
     redrive(database, "target")
     run_chore(database)
-    assert rows.execution(database, execution_id).status == "QUEUED"
-    flows.run(database, workflow_id, failing=["b"] if fails else [])
-    assert begin(database) == workflow_id
+    execution = rows.execution(database, execution_id)
+    assert (execution.status, execution.worker_id, execution.attempt_count) == ("RUNNING", workflow_id, 2)
+    assert begin_all(database) == set()
+    return execution_id, workflow_id
+
+
+def test_execution_of_an_opened_workflow_is_cancelled_with_it(database: Database) -> None:
+    execution_id, workflow_id = opened(database)
+    cancel_execution(database, execution_id, if_running=IfRunning.ABORT, actor="x")
+    go_on(database)
+    assert flows.run(database, workflow_id) == []
+    assert flows.status(database, workflow_id) == rows.execution(database, execution_id).status == "CANCELLED"
+
+
+def test_each_cancellation_reaches_a_workflow_that_is_retried_in_between(database: Database) -> None:
+    execution_id = add(database, "inner")
+    workflow_id = begin(database)
+    for attempt in (1, 2):
+        assert rows.execution(database, execution_id).attempt_count == attempt
+        cancel_execution(database, execution_id, if_running=IfRunning.ABORT, actor="x")
+        go_on(database)
+        assert flows.status(database, workflow_id) == rows.execution(database, execution_id).status == "CANCELLED"
+        retrying.retry(database, workflow_id, RetryRequest(["a"]), actor="x")
+
+
+def test_opened_workflow_that_fails_again_can_be_redriven_again(database: Database) -> None:
+    execution_id, workflow_id = opened(database)
+    flows.run(database, workflow_id, failing=["b"])
+    assert rows.execution(database, execution_id).status == "FAILED"
+    (again,) = (each for each, place in flows.places_of(database, workflow_id).items() if place == "b")
+    retry_execution(database, again, actor="x")
+    run_chore(database)
+    flows.run(database, workflow_id)
     ended = rows.execution(database, execution_id)
-    assert (ended.status, ended.attempt_count) == ("FAILED" if fails else "SUCCESS", 2)
-    assert ended.output == (None if fails else {"workflow_id": workflow_id, "body": {"c": "SUCCEEDED"}})
+    assert (ended.status, ended.attempt_count) == ("SUCCESS", 3)
+    assert ended.output == {"workflow_id": workflow_id, "body": {"c": "SUCCEEDED"}}
+
+
+@pytest.mark.parametrize("has_opened", [False, True])
+def test_redriven_execution_of_a_workflow_that_compensates_starts_a_new_one(
+    database: Database, *, has_opened: bool
+) -> None:
+    paid = {"name": "paid", "endpoint": "target", "compensate": {"endpoint": "undo"}}
+    spec = {"nodes": [paid, job("b", "paid")], "on_failure": "compensate"}
+    rows.add_endpoint(database, "undo")
+    define(database, "saga", spec)
+    execution_id = add(database, "saga")
+    claimed = claim(database)
+    first = execution_start.start(database, execution_id, claimed.attempt, spec)
+    fail(database, first)
+    handle(database, flows.end(database, flows.claims(database), flows.FAILED))
+    go_on(database)
+    assert flows.status(database, first) == "COMPENSATION_FAILED"
+    redrive(database, "undo", "saga")
+    if has_opened:
+        run_chore(database)
+        assert flows.status(database, first) == "COMPENSATING"
+    claimed = claim(database)
+    assert execution_start.start(database, execution_id, claimed.attempt, spec) != first
 
 
 def test_letters_of_all_levels_redriven_at_once_run_each_node_once(database: Database) -> None:
@@ -163,12 +215,8 @@ def test_letters_of_all_levels_redriven_at_once_run_each_node_once(database: Dat
     assert begin_all(database) == {levels.middle, levels.inner}
     go_on(database)
     assert statuses(database, levels) == ["RUNNING"] * 3
-    assert flows.run(database, levels.inner) == [["b"], ["c"]]
-    go_on(database)
-    flows.run(database, levels.middle)
-    go_on(database)
-    flows.run(database, levels.outer)
-    assert_all_ran_once(database, levels)
+    finish(database, levels)
+    assert_one_job_of_each_node(database, levels)
 
 
 def test_redriven_execution_alone_starts_a_new_workflow(database: Database) -> None:
