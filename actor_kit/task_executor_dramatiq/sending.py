@@ -19,7 +19,6 @@ TIMEOUT_SECONDS = 30.0
 REPEATED = 200  # 201: created
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 TE404 = "TE404"
-UNSTORABLE = "22"  # class of SQLSTATEs: the database refuses a value
 FAILED_TRANSACTION = "25P02"
 
 Execute = Callable[[str, tuple[Any, ...]], Any]
@@ -177,14 +176,19 @@ def enqueue(execute: Execute, job: Job) -> None:
         if state.startswith("TE4"):
             kind = UnknownActorError if state == TE404 else SendError
             raise kind(str(getattr(error, "orig", error)).partition("\n")[0]) from error
-        if state.startswith(UNSTORABLE):
+        if _is_of_a_value(error):
             raise SendError(
-                "the arguments or options have a value that cannot be stored: NaN, an infinite number, a NUL "
-                "character, or half of a surrogate pair"
+                "the id, the arguments or the options have a value that cannot be stored: NaN, an infinite number, "
+                "a NUL character, or half of a surrogate pair"
             ) from error
         raise
     if not _only_value(row):
         _note_repetition(job)
+
+
+def _is_of_a_value(error: Exception) -> bool:
+    """Return whether a driver or the database refuses a value: every driver of DB-API 2 has a class DataError."""
+    return isinstance(error, ValueError) or any(each.__name__ == "DataError" for each in type(error).__mro__)
 
 
 def _only_value(row: Any) -> Any:

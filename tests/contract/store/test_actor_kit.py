@@ -157,6 +157,9 @@ def test_value_that_cannot_be_stored_is_no_error_of_the_connection(
 ) -> None:
     with pytest.raises(SendError, match=r"have a value that cannot be stored: NaN"):
         actor.send(value)
+    if isinstance(value, str):
+        with pytest.raises(SendError, match="cannot be stored"):
+            actor.broker.enqueue(actor.message("a").copy(message_id=value))
     with psycopg2.connect(database_url) as connection, actor.broker.transaction(connection):
         with pytest.raises(SendError, match="cannot be stored"):
             actor.send(value)
