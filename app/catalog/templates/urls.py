@@ -15,7 +15,7 @@ _AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^
 _COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
 # Host and port after `user:password@`. The resolver decides whether a name exists.
 _TARGET = re.compile(r"(?P<host>\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
-_DIGITS = re.compile(r"[0-9.]+")
+_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
 _IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _MAX_PORT = 65_535
 _DOTS = frozenset({".", ".."})
@@ -86,9 +86,9 @@ def finish_locator(url: str, schemes: frozenset[str], _prefix: str | None = None
 def names_host(host: str) -> bool:
     """Return whether a host is a name or an address in the usual form.
 
-    getaddrinfo also accepts 127.1 and 2130706433; the egress rules have the usual form only.
+    getaddrinfo also accepts 127.1, 2130706433 and 0x7f.1; the egress rules have the usual form only.
     """
-    return _DIGITS.fullmatch(host) is None or _IPV4.fullmatch(host) is not None
+    return _NUMBER.fullmatch(host) is None or _IPV4.fullmatch(host) is not None
 
 
 def _ascii_host(authority: str) -> str:
@@ -96,11 +96,12 @@ def _ascii_host(authority: str) -> str:
     target = _TARGET.fullmatch(host)
     if target is None or int(target["port"] or 0) > _MAX_PORT:
         raise ValueError("The host or port of the URL is not valid.")
-    if not names_host(target["host"]):
-        raise ValueError("The host of the URL is a number: write it as 127.0.0.1, or give a name.")
     if not host.isascii():
         try:
             host = host.encode("idna").decode()
         except UnicodeError:
             raise ValueError("The host of the URL is not a valid name.") from None
+    encoded = _TARGET.fullmatch(host)
+    if encoded is None or not names_host(encoded["host"]):
+        raise ValueError("The host of the URL is a number: write it as 127.0.0.1, or give a name.")
     return f"{quote(userinfo, safe=_LEGAL, errors='replace')}{at}{host}"

@@ -75,7 +75,7 @@ def test_invalid_host_or_port_is_refused(target):
         url("{{config.base}}/x", {}, {"base": f"http://{target}"})
 
 
-@each_case("target", ["127.1", "2130706433", "127.0.0.1.", "u:p@10.0.1:80"])
+@each_case("target", ["127.1", "2130706433", "127.0.0.1.", "u:p@10.0.1:80", "0x7f.1", "0X7F000001", "\uff11.1"])
 def test_number_as_a_host_is_refused_before_a_job_exists(target):
     with pytest.raises(TemplateError, match="is a number: write it as"):
         compile_spec(HTTP, {"url": f"http://{target}/"})
