@@ -65,12 +65,14 @@ class GatheringHandler(logging.Handler):
     def flush(self) -> None:
         """Wait until `te-log` has written all lines, for PATIENCE_SECONDS at most; without `te-log`, write them."""
         if self.gathers:
-            written = threading.Event()
-            self._awaited.append(written)
+            written = threading.Event() if self._is_read else None
+            if written is not None:
+                self._awaited.append(written)
             self._at_once.set()
             self._has_some.set()
             # If nobody reads the stream, only the first caller waits.
-            self._is_read = written.wait(PATIENCE_SECONDS if self._is_read else 0)
+            if written is not None and not written.wait(PATIENCE_SECONDS):
+                self._is_read = False
         if not self.gathers:  # or `te-log` ended during the wait
             self.write()
 

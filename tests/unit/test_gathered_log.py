@@ -170,13 +170,14 @@ def test_stream_that_nobody_reads_stops_no_caller(
         def call() -> None:
             for number in range(MAX_KEPT + 1):
                 log.info("%d", number)
-            log.warning("one")
-            log.warning("two")
+            for text in ("one", "two"):
+                log.warning(text)
 
         caller = threading.Thread(target=call, daemon=True)
         caller.start()
         caller.join(HUNG_SECONDS)
         assert not caller.is_alive()
+        assert len(gathered._handlers[0]._awaited) <= 1  # noqa: SLF001 - nothing else shows what is kept
         is_read.set()
         gathered.stop()
     held, *kept = "".join(pipe.writes).splitlines()
