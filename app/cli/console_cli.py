@@ -20,8 +20,9 @@ group = ServiceGroup("console", help="Sign-in to the console.")
 def _address(_context: click.Context, _parameter: click.Parameter, url: str) -> str:
     try:
         parts = urlsplit(url)
-        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and not (parts.query or parts.fragment)
-    except ValueError:  # a bracket without its pair
+        has_host = bool(parts.hostname) and parts.port != 0
+        is_address = parts.scheme in {"http", "https"} and has_host and not {"?", "#"} & {*url}
+    except ValueError:  # a bracket without its pair, or a port out of range
         is_address = False
     if not is_address:
         raise click.BadParameter("use http:// or https:// and a host, without a query and a fragment")

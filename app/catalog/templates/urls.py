@@ -15,7 +15,7 @@ _AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^
 _COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
 # Host and port after `user:password@`. The resolver decides whether a name exists.
 _TARGET = re.compile(r"(?P<host>\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
-_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
 _IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _MAX_PORT = 65_535
 _DOTS = frozenset({".", ".."})
@@ -88,7 +88,8 @@ def names_host(host: str) -> bool:
 
     getaddrinfo also accepts 127.1, 2130706433 and 0x7f.1; the egress rules have the usual form only.
     """
-    return _NUMBER.fullmatch(host) is None or _IPV4.fullmatch(host) is not None
+    last = host.removesuffix(".").rpartition(".")[2]
+    return _NUMBER.fullmatch(last) is None or _IPV4.fullmatch(host) is not None
 
 
 def _ascii_host(authority: str) -> str:

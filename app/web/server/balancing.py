@@ -1,5 +1,6 @@
 """Balance of connections between the worker processes of a server, which all accept from one socket."""
 
+import contextlib
 import mmap
 import select
 import time
@@ -97,10 +98,11 @@ class BalancedWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         and get a reset instead of a refusal, after which a load balancer asks another process.
         """
         for listener in self.sockets:
-            for _ in range(self.cfg.backlog):
-                if self.nr_conns >= self.worker_connections or not _has_connection(listener):
-                    break
-                super().accept(listener)
+            with contextlib.suppress(OSError):  # such as no free descriptor
+                for _ in range(self.cfg.backlog):
+                    if self.nr_conns >= self.worker_connections or not _has_connection(listener):
+                        break
+                    super().accept(listener)
             listener.close()
         super()._cap_keepalive(deadline)
 

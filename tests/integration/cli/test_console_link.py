@@ -32,7 +32,10 @@ def test_link_needs_a_valid_key(app: Flask, database: Database, presented: bytes
     assert "the API key is not valid; standard input must have one valid key" in refused.output
 
 
-@each_case("url", ["", "jobs.example", "ftp://jobs.example", "https://", "http://[", "http://a/?b", "http://a/#b"])
+@each_case(
+    "url",
+    ["", "jobs.example", "ftp://jobs.example", "https://", "http://[", "http://a/?", "http://a/#b", "http://a:99999"],
+)
 def test_link_needs_an_address_that_a_browser_opens(app: Flask, database: Database, url: str) -> None:
     refused = flask_app(services(app).settings.database_url, "console", "link", "--url", url, stdin="te_1_x\n")
     assert refused.exit_code == 2

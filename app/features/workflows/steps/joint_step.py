@@ -1,7 +1,7 @@
 """Joint step: ends of one workflow are settled and reported in one transaction, so each ended node is written once.
 
-A settlement hardly waits for a step, so it is joint only if no other step holds the workflow for long. Otherwise, and
-after any error, ends are settled alone, and a later step reports them, which writes each node once more.
+Many ends wait for a step of another process, for half a second at most; few ends do not wait. After the wait, and after
+any error, ends are settled alone, and a later step reports them, which writes each node once more.
 """
 
 import time
