@@ -1,6 +1,6 @@
 """Joint step: ends of one workflow are settled and reported in one transaction, so each ended node is written once.
 
-Many ends wait for a step of another process, for half a second at most; few ends do not wait. After the wait, and after
+Many ends wait for a step of another process, for a tenth of a second at most; few ends do not. After the wait, and after
 any error, ends are settled alone, and a later step reports them, which writes each node once more.
 """
 
@@ -18,7 +18,7 @@ from app.kernel.sql import hot_statement
 from schema.states import NodeState
 
 MANY = 20  # ends; fewer do not wait
-PATIENCE_SECONDS = 0.5  # a step that starts 500 nodes takes 150 to 500 ms on two busy cores
+PATIENCE_SECONDS = 0.1
 _POLL_SECONDS = 0.01
 
 FIND = hot_statement(
