@@ -1,7 +1,7 @@
 """Joint step: ends of one workflow are settled and reported in one transaction, so each ended node is written once.
 
-Many ends wait for a step of another process, for a tenth of a second at most; few ends do not. After the wait, and after
-any error, ends are settled alone, and a later step reports them, which writes each node once more.
+Many ends wait for a step of another process, for a tenth of a second at most; few ends do not. After the wait, and
+after any error, ends are settled alone, and a later step reports them, which writes each node once more.
 """
 
 import time
