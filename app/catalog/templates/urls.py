@@ -102,7 +102,7 @@ def _ascii_host(authority: str) -> str:
             host = host.encode("idna").decode()
         except UnicodeError:
             raise ValueError("The host of the URL is not a valid name.") from None
-    encoded = _TARGET.fullmatch(host)
-    if encoded is None or not names_host(encoded["host"]):
+        target = _TARGET.fullmatch(host)
+    if target is None or not names_host(target["host"]):
         raise ValueError("The host of the URL is a number: write it as 127.0.0.1, or give a name.")
     return f"{quote(userinfo, safe=_LEGAL, errors='replace')}{at}{host}"
