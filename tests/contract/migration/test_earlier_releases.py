@@ -19,8 +19,8 @@ from tests.history import commit_before, extract
 
 MIGRATE = "import sys; from schema import migrate; print(migrate.upgrade(sys.argv[1]))"
 STORAGE = text(
-    "SELECT concat_ws(' ', relname, reloptions) FROM pg_class "
-    "WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL"
+    "SELECT concat_ws(' ', relname, given) FROM pg_class CROSS JOIN unnest(reloptions) AS given "
+    "WHERE relnamespace = 'public'::regnamespace"
 )
 
 
