@@ -2,11 +2,15 @@
 
 import random
 import socket
+from collections import deque
 from contextlib import closing
 
 # Below the kernel's range for outgoing connections, so that the port of a restarting server stays free.
 _LOWEST, _HIGHEST = 20_000, 32_000
 _given_out: set[int] = set()
+# A UDP socket on the same number tells other processes that a server will soon listen there.
+_RESERVED_AT_ONCE = 50
+_reserved: deque[socket.socket] = deque(maxlen=_RESERVED_AT_ONCE)
 
 
 def is_free(port: int) -> bool:
@@ -21,12 +25,27 @@ def is_free(port: int) -> bool:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """Choose a free port, preferably `preferred`; never the same port twice in a process."""
-    if preferred is not None and preferred not in _given_out and is_free(preferred):
-        _given_out.add(preferred)
+    """Choose a free port, preferably `preferred`; never the same port twice in a process.
+
+    No other process chooses it with this function before this process chooses 50 more, or ends.
+    """
+    if preferred is not None and _take(preferred):
         return preferred
     while True:
         port = random.randrange(_LOWEST, _HIGHEST)
-        if port not in _given_out and is_free(port):
-            _given_out.add(port)
+        if _take(port):
             return port
+
+
+def _take(port: int) -> bool:
+    if port in _given_out or not is_free(port):
+        return False
+    reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        reservation.bind(("127.0.0.1", port))
+    except OSError:
+        reservation.close()
+        return False
+    _reserved.append(reservation)
+    _given_out.add(port)
+    return True

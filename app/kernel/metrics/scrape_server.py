@@ -67,10 +67,14 @@ class MetricsServer(BackgroundThread):
         loop = asyncio.get_running_loop()
         clients: dict[asyncio.Task[None], None] = {}  # the oldest first
         while not self.stopping.is_set():
+            # A cancelled `sock_accept` could close a connection that it has just accepted.
+            accepting = loop.create_task(loop.sock_accept(listener))
+            while not accepting.done() and not self.stopping.is_set():
+                await asyncio.wait({accepting}, timeout=POLL_SECONDS)
+            if not accepting.done():
+                return
             try:
-                sock, _ = await asyncio.wait_for(loop.sock_accept(listener), POLL_SECONDS)
-            except TimeoutError:
-                continue
+                sock, _ = accepting.result()
             except OSError:  # no descriptor is free; clients with a connection are still answered
                 await asyncio.sleep(RETRY_SECONDS)
                 continue

@@ -73,10 +73,6 @@ def test_process_that_cannot_start_is_reported_with_its_output(database_url: str
         Stack(database_url=database_url, commands={"web": programs.WEB}, env=env, logs=tmp_path).start()
 
 
-def test_invalid_preferred_port_yields_a_valid_free_port() -> None:
-    assert ports.free_port(99_999) < 65_536
-
-
 @pytest.mark.sampled
 @pytest.mark.timeout(800)
 @each_case("number", choice_of([signal.SIGINT, signal.SIGKILL], 2))
