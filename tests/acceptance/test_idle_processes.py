@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.postgresql_only, pytest.mark.timeout(400)]
 PROCESSES = 6
 MOST_CONNECTIONS = 20
 MOST_STATEMENTS = 40  # a second, without COMMIT; a busy machine only lowers the number
+AFTER_SLOW_ANSWERS = "DISCARD PLANS"  # not counted: a busy machine sends more of them
 CONNECTIONS = text(
     "SELECT application_name, count(*) AS number FROM pg_stat_activity WHERE datname = current_database() "
     "AND application_name IN ('te-web', 'te-worker', 'te-scheduler', 'te-heartbeat', 'te-listener') GROUP BY 1"
@@ -38,7 +39,8 @@ class CountingProxy(PgProxy):
         self.sent: Counter[str] = Counter()
 
     def take(self, query: str) -> Fault | None:
-        self.sent[" ".join(query.split())[:60]] += 1
+        if query != AFTER_SLOW_ANSWERS:
+            self.sent[" ".join(query.split())[:60]] += 1
         return None
 
 
