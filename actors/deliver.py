@@ -19,6 +19,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import TemplateError, UnavailableError
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.execution_queries import actor_past, channels_of, uncertain_for
@@ -149,7 +150,7 @@ def _unprepared(attempt: Attempt, error: Exception) -> Delivery | None:
             failure = too_late(attempt)
         case SecretUnreadableError():
             # The catalog has logged the secret once; a line for each attempt would fill the log.
-            attempt.defer(most_ms=rest_ms(attempt))
+            attempt.defer(most_ms=rest_ms(attempt), reason=ChangeReason.SECRET_UNREADABLE)
             return None
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.

@@ -17,6 +17,7 @@ from app.kernel.gathered_log import log_line
 from app.kernel.log import LineKind
 from app.kernel.metrics.series import LATENESS
 from app.queue.claiming.release import MIN_DEFERRAL_MS, Release, defer_ms
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.attempt_notes import AttemptNote
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim, FollowingJob, LogLine, NotSentError
@@ -192,7 +193,14 @@ class Attempt:
         if self.target.probe is not None:
             self.target.probed(self, failed=False)
 
-    def defer(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
+    def defer(
+        self,
+        *,
+        briefly: bool = False,
+        most_ms: float = math.inf,
+        is_noted: bool = True,
+        reason: ChangeReason = ChangeReason.HANDED_BACK,
+    ) -> bool:
         """Defer a delivery that was stopped before its first byte, for a later try or another worker.
 
         The wait grows with the age of the execution; `briefly` keeps it short.
@@ -200,9 +208,16 @@ class Attempt:
         delay = MIN_DEFERRAL_MS if briefly else defer_ms(self.claim.claimed_at - self.claim.scheduled_at)
         # Spread, or all that failed together would come back together.
         spread = min(delay * random.uniform(0.8, 1.2), most_ms)
-        return self.release(even_if_started=True, defer_ms=round(spread), is_noted=is_noted)
+        return self.release(even_if_started=True, defer_ms=round(spread), is_noted=is_noted, reason=reason)
 
-    def release(self, *, even_if_started: bool = False, defer_ms: int = 0, is_noted: bool = True) -> bool:
+    def release(
+        self,
+        *,
+        even_if_started: bool = False,
+        defer_ms: int = 0,
+        is_noted: bool = True,
+        reason: ChangeReason = ChangeReason.HANDED_BACK,
+    ) -> bool:
         """Return the execution with no attempt spent; only legal while nothing was sent.
 
         `even_if_started` is for a delivery that was stopped before its first byte. The execution keeps its place, or
@@ -212,7 +227,7 @@ class Attempt:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
             self.stage = Stage.ENDED
-        self._finalizer.submit(Release(self.claim.key, defer_ms, is_noted, self.claim.windows))
+        self._finalizer.submit(Release(self.claim.key, defer_ms, is_noted, self.claim.windows, reason))
         self._shares.remove(self.claim.key)
         if self.target.probe is not None:
             self.target.probed(self, None)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from app.catalog.crypto import VARIABLE
 from app.console.views import words
 from app.queue.reading.waiting_reasons import Explanation
 
@@ -16,6 +17,7 @@ _HELD = {
     "NO_WORKER": "no worker serves its queue",
     "QUEUE_PAUSED": "its queue is paused",
     "RATE_LIMITED": "rate limit",
+    "SECRET_UNREADABLE": "its worker lacks an encryption key",
     "WAITING_FOR_RUN_AT": "due",
     "WAITING_FOR_SCHEDULER": "no scheduler has queued it",
 }
@@ -82,6 +84,7 @@ def way_out_of(why: Explanation, *, job_id: str, endpoint: str) -> WayOut | None
         ),
         "NO_PROCESS": WayOut("Start a process with the actor: dramatiq and the name of its module."),
         "NO_WORKER": WayOut(f"Start a worker for the queue: dramatiq actors -Q {queue}"),
+        "SECRET_UNREADABLE": WayOut(f"Give the worker every key in use: {VARIABLE}=first,second"),
         "WAITING_FOR_SCHEDULER": WayOut("Start a scheduler: python -m app.scheduler"),
         "CONCURRENCY_LIMITED": WayOut(f"Raise the limit of the endpoint {endpoint}."),
         "RATE_LIMITED": WayOut(f"Raise the rate of the endpoint {endpoint}."),

@@ -10,6 +10,7 @@ from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.queue.claiming.partition import Partition
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.settlement import ONE_SHOT, settlement_of
@@ -65,15 +66,16 @@ RELEASE = statement(
                            THEN GREATEST(e.run_at, now() + u.defer_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
              attempt_count = e.attempt_count - 1, started_at = NULL
         FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]),
-                    CAST(:defer_ms AS BIGINT[]), CAST(:noted AS BOOLEAN[]), CAST(:claim_events AS TEXT[]),
-                    CAST(:return_events AS TEXT[]))
-             AS u (execution_id, attempt, claimed_at, defer_ms, is_noted, claim_event, return_event)
+                    CAST(:defer_ms AS BIGINT[]), CAST(:noted AS BOOLEAN[]), CAST(:reasons AS TEXT[]),
+                    CAST(:claim_events AS TEXT[]), CAST(:return_events AS TEXT[]))
+             AS u (execution_id, attempt, claimed_at, defer_ms, is_noted, reason, claim_event, return_event)
         CROSS JOIN stopped AS s
        WHERE e.execution_id = u.execution_id AND s.job_id = e.job_id
          AND COALESCE(e.attempt_count = u.attempt AND e.started_at = u.claimed_at
                       AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, e.queue, e.shard, e.endpoint, e.limit_key,
-                e.priority, e.run_at, e.followed, u.attempt, u.claimed_at, u.is_noted, u.claim_event, u.return_event),
+                e.priority, e.run_at, e.followed, u.attempt, u.claimed_at, u.is_noted, u.reason, u.claim_event,
+                u.return_event),
     recorded AS (
       INSERT INTO execution_events (event_id, execution_id, from_status, to_status, attempt_number, actor, reason,
                                     occurred_at)
@@ -81,7 +83,7 @@ RELEASE = statement(
              'RUNNING', back.attempt, :worker, 'CLAIMED', back.claimed_at
         FROM back WHERE back.is_noted OR back.status IN ('CANCELLED', 'PENDING')
       UNION ALL
-      SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
+      SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, back.reason, now()
         FROM back WHERE back.is_noted OR back.status IN ('CANCELLED', 'PENDING')
       RETURNING event_id),
     settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")}),
@@ -117,6 +119,7 @@ class Release(NamedTuple):
     defer_ms: int = 0
     is_noted: bool = True
     windows: tuple[tuple[str, int], ...] = ()
+    reason: ChangeReason = ChangeReason.HANDED_BACK
 
 
 class Released(NamedTuple):
@@ -140,7 +143,7 @@ def release(
         return []
     ordered = sorted(releases)
     counted = list[tuple[str, str, int, int]]()  # where the windows have counted the claims
-    for claim, _, _, windows in ordered:
+    for claim, _, _, windows, _ in ordered:
         claimed_ns = (claim.claimed_at - EPOCH) // timedelta(microseconds=1) * 1000
         for gate_id, bucket_ns in windows:
             number = claimed_ns // bucket_ns
@@ -152,6 +155,7 @@ def release(
         "claimed": [release.key.claimed_at for release in ordered],
         "defer_ms": [release.defer_ms for release in ordered],
         "noted": [release.is_noted for release in ordered],
+        "reasons": [release.reason.value for release in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
         **{name: [row[at] for row in counted] for at, name in enumerate(("counted", "gates", "slots", "buckets"))},

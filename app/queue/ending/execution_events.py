@@ -36,6 +36,7 @@ class ChangeReason(StrEnum):
 
     CLAIMED = "CLAIMED"
     HANDED_BACK = "HANDED_BACK"  # released before anything was sent
+    SECRET_UNREADABLE = "SECRET_UNREADABLE"  # released and deferred, because its worker could not decrypt a secret
     CANCELLED = "CANCELLED"
     JOB_CANCELLED = "JOB_CANCELLED"
     JOB_UPDATED = "JOB_UPDATED"  # replaced by a new version of its job

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from app.catalog.crypto import VARIABLE
 from app.kernel.db.reads import Reads
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import read_together, statement
@@ -18,7 +19,7 @@ from schema.states import ExecutionStatus, WorkerStatus
 LAST_EVENT = statement(
     "executions.explain_event",
     """
-    SELECT actor, reason FROM execution_events
+    SELECT actor, reason, attempt_number FROM execution_events
      WHERE execution_id = :execution_id AND reason = ANY (CAST(:reasons AS TEXT[]))
        AND (reason <> 'JOB_PAUSED' OR to_status = 'CANCELLED')
      ORDER BY occurred_at DESC, event_id DESC LIMIT 1
@@ -36,6 +37,7 @@ CANCELLING = [
 class _Event(NamedTuple):
     actor: str | None = None
     reason: ChangeReason | None = None
+    attempt: int = 0
 
 
 def explain(
@@ -85,16 +87,28 @@ def _waiting(reads: Reads, facts: Facts, reasons: Iterable[WaitingReason]) -> Ex
     if facts.on_hold or (is_retry and facts.paused_at is not None and facts.created_at <= facts.paused_at):
         held = "Its job is paused; it continues when the job is resumed."
         return Explanation(status, "JOB_PAUSED", held, facts.paused_at or since, None, details)
-    if facts.run_at > facts.now and error:
-        text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(error)}); the next is due at"
-        return Explanation(status, "RETRYING_AFTER_ERROR", f"{text} {at(facts.run_at)}.", since, facts.run_at, details)
     if facts.run_at > facts.now:
-        text = f"It is due at {at(facts.run_at)}."
-        return Explanation(status, "WAITING_FOR_RUN_AT", text, since, facts.run_at, details)
+        return _waiting_for_run_at(reads, facts, details)
     if status is ExecutionStatus.PENDING:
         text = f"It has been due since {at(facts.run_at)}, and no scheduler has queued it; perhaps none is running."
         return Explanation(status, "WAITING_FOR_SCHEDULER", text, facts.run_at, None, details)
     return explain_due(reads, facts, details, reasons)
+
+
+def _waiting_for_run_at(reads: Reads, facts: Facts, details: dict[str, Any]) -> Explanation:
+    released = _event(reads, facts, [ChangeReason.SECRET_UNREADABLE])
+    if released.attempt > facts.attempt_count:
+        text = f"The worker {released.actor} could not decrypt a secret of its endpoint, so nothing was sent; the next"
+        text += f" try is due at {at(facts.run_at)}. Give the worker every key in use ({VARIABLE}=first,second) and"
+        text += " restart it; its log names the secret."
+        reason = "SECRET_UNREADABLE"
+    elif facts.error:
+        text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}); the next is due at"
+        reason, text = "RETRYING_AFTER_ERROR", f"{text} {at(facts.run_at)}."
+    else:
+        reason, text = "WAITING_FOR_RUN_AT", f"It is due at {at(facts.run_at)}."
+    since = facts.failed_at or facts.created_at
+    return Explanation(facts.status, reason, text, since, facts.run_at, details)
 
 
 def _as_workflow(reads: Reads, facts: Facts, attempt: str, details: dict[str, Any]) -> Explanation:
@@ -175,7 +189,7 @@ def _event(reads: Reads, facts: Facts, reasons: Sequence[ChangeReason] = CANCELL
     """Return the latest event with one of the reasons."""
     params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
     rows = reads.fetch(LAST_EVENT, params)
-    return _Event(rows[0].actor, ChangeReason(rows[0].reason)) if rows else _Event()
+    return _Event(rows[0].actor, ChangeReason(rows[0].reason), rows[0].attempt_number) if rows else _Event()
 
 
 def _by(event: _Event) -> str:

@@ -9,6 +9,8 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
+from app.queue.claiming.release import Release, release
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.waiting_reasons import MAX_ABOVE, MAX_AHEAD
 from tests import rows
@@ -69,6 +71,16 @@ def run_during_a_pause(api: Api, database: Database, execution_id: str) -> None:
 
 def failing(_api: Api, database: Database, _id: str) -> None:
     end(database, claim(database), Verdict.retry(ERROR, 60_000))
+
+
+def deferred_without_a_key(_api: Api, database: Database, _id: str) -> None:
+    held = Release(claim(database).key, 60_000, reason=ChangeReason.SECRET_UNREADABLE)
+    assert release(database, WORKER, [held])
+
+
+def failing_after_a_deferral_without_a_key(api: Api, database: Database, execution_id: str) -> None:
+    deferred_without_a_key(api, database, execution_id)
+    failing(api, database, execution_id)
 
 
 def running(_api: Api, database: Database, _id: str) -> None:
@@ -171,6 +183,8 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (paused_while_running, "JOB_PAUSED", "paused", False),
     (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
     (failing, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", True),
+    (deferred_without_a_key, "SECRET_UNREADABLE", f"The worker {WORKER} could not decrypt a secret of its", True),
+    (failing_after_a_deferral_without_a_key, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed", True),
     (to_be_aborted, "ABORT_REQUESTED", "Its abort was requested by test; its worker aborts attempt 1 of 3", False),
     (aborted, "CANCELLED", "Attempt 1 was aborted by test; it may have been delivered.", False),
     (ignored, "SUCCEEDED", "failed (HTTP_ERROR: answered 503), which its retry policy ignores.", False),
