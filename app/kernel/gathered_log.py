@@ -37,13 +37,14 @@ class GatheringHandler(logging.Handler):
         self._has_some = has_some
         self._at_once = at_once
         self._lines: deque[str | _Later] = deque(maxlen=MAX_KEPT)
+        self._dropped = 0
         self._awaited: deque[threading.Event] = deque()
         self._is_read = True
         self._writing = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._lines.append(self.format(record))
+            self._append(self.format(record))
             if not self.gathers or record.levelno >= logging.WARNING:
                 self.flush()
             else:
@@ -53,8 +54,12 @@ class GatheringHandler(logging.Handler):
 
     def add(self, line: _Later) -> None:
         """Add a line that `te-log` formats by a formatter of the product, without a lock."""
-        self._lines.append(line)
+        self._append(line)
         self._announce()
+
+    def _append(self, line: str | _Later) -> None:
+        self._dropped += len(self._lines) == MAX_KEPT
+        self._lines.append(line)
 
     def _announce(self) -> None:
         if len(self._lines) >= MAX_LINES:
@@ -83,7 +88,9 @@ class GatheringHandler(logging.Handler):
         awaited = [self._awaited.popleft() for _ in range(len(self._awaited))]
         try:
             # Other threads may append meanwhile.
-            lines = [self._formatted(self._lines.popleft()) for _ in range(len(self._lines))]
+            dropped, self._dropped = self._dropped, 0
+            lines = [self.format(_dropped(dropped))] if dropped else []
+            lines += [self._formatted(self._lines.popleft()) for _ in range(len(self._lines))]
             # The reader of the stream may have ended.
             with contextlib.suppress(OSError, ValueError):
                 if lines:
@@ -103,6 +110,11 @@ class GatheringHandler(logging.Handler):
             return cast("JsonFormatter | TextFormatter", self.formatter).line(created, kind, subject)
         except Exception as error:  # noqa: BLE001 - the other lines must be written
             return f"cannot format a line of {kind.logger.name}: {type(error).__name__}"
+
+
+def _dropped(lines: int) -> logging.LogRecord:
+    text = "dropped log lines that nobody read: %d"
+    return logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (lines,), None)
 
 
 class GatheredLog(BackgroundThread):

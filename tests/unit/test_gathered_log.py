@@ -180,8 +180,9 @@ def test_stream_that_nobody_reads_stops_no_caller(
         assert len(gathered._handlers[0]._awaited) <= 1  # noqa: SLF001 - nothing else shows what is kept
         is_read.set()
         gathered.stop()
-    held, *kept = "".join(pipe.writes).splitlines()
-    assert (held, kept[0], kept[-2:], len(kept)) == ("held", "3", ["one", "two"], MAX_KEPT)
+    held, dropped, *kept = "".join(pipe.writes).splitlines()
+    assert (held, dropped) == ("held", "dropped log lines that nobody read: 3")
+    assert (kept[0], kept[-2:], len(kept)) == ("3", ["one", "two"], MAX_KEPT)
 
 
 def test_shutdown_of_logging_writes_all_lines(pipe: Pipe, gathered: GatheredLog) -> None:
