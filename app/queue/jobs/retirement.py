@@ -12,6 +12,14 @@ from app.queue.reading.waiting_reasons import at
 from schema.states import ExecutionStatus
 
 REASON = statement("jobs.end_reason", "SELECT end_reason FROM jobs WHERE job_id = :job_id")
+# The last tick of a job is materialised ahead of its instant, which ends the job before its last run.
+OPEN = statement(
+    "jobs.last_open_execution",
+    """
+    SELECT execution_id, run_at FROM executions WHERE job_id = :job_id AND completed_at IS NULL
+     ORDER BY execution_id DESC LIMIT 1
+    """,
+)
 _RETRIABLE = {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
 
 
@@ -27,6 +35,9 @@ def refusal(reader: Database | Connection, job: Job, action: str) -> str:
     another = "Create another job."
     if job.execution is not None and job.execution.status in _RETRIABLE:
         another = f"Create another job, or use POST /executions/{job.execution.execution_id}/retry."
+    for row in fetch(OPEN, {"job_id": job.job_id}):
+        another = f"Its last execution, due at {at(row.run_at)}, is unfinished: to stop it, use"
+        another += f" POST /executions/{row.execution_id}/cancel."
     return f"The job {job.job_id!r} {_end(fetch, job, when)}, and cannot be {action}. {another}"
 
 

@@ -37,6 +37,17 @@ def test_pause_holds_waiting_executions_and_stops_ticks(api: Api, database: Data
     assert api.post(f"/jobs/{job['job_id']}/resume").json["status"] == "ACTIVE"
 
 
+def test_refused_pause_of_a_job_whose_last_run_is_ahead_says_how_to_stop_the_run(api: Api, database: Database) -> None:
+    register(api)
+    job = created(api, interval())
+    last = rows.add_tick(database, job["job_id"], due_in=timedelta(seconds=4))
+    query = "UPDATE jobs SET status = 'RETIRED', retired_at = now(), ended_at = now(), end_reason = 'NO_TICK_LEFT'"
+    database.fetch(text(f"{query}, cron_next_run_at = NULL"))
+    refused = problem(api.post(f"/jobs/{job['job_id']}/pause"), 409, "CONFLICT")
+    assert "because no tick was left, and cannot be paused" in refused["message"]
+    assert f"to stop it, use POST /executions/{last}/cancel." in refused["message"]
+
+
 def pass_seconds(database: Database, seconds: int) -> None:
     """Move the instants of all jobs and executions into the past; ticks that lay ahead get the keys of schedulers."""
     at = "scheduled_at - :span"
