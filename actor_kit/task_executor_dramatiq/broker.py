@@ -200,7 +200,8 @@ class TaskExecutorBroker(Broker):
     def cancel(self, message: Any, *, if_running: str = "request") -> None:
         """Cancel a message that waits; an actor that runs is not retried, or with `abort` interrupted by Abort.
 
-        Raises EndedError for a message that has ended. Needs a broker that reads by the API.
+        Raises EndedError for a message that has ended, and MissingExecutionError for a message that the service does
+        not have, such as one whose transaction is open. Needs a broker that reads by the API.
         """
         self.executions.cancel(message, if_running)
 

@@ -73,8 +73,8 @@ class AsyncResult:
     def revoke(self, *, terminate: bool = False) -> None:
         """Cancel the message; an actor that runs continues, and is not retried.
 
-        With `terminate` it is interrupted by Abort. A message that has ended stays as it is. Needs a broker that reads
-        by the API.
+        With `terminate` it is interrupted by Abort. A message that has ended stays as it is. Raises
+        MissingExecutionError before the commit of the transaction that sent it. Needs a broker that reads by the API.
         """
         with suppress(EndedError):
             self._broker.cancel(self.message, if_running="abort" if terminate else "request")

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Any
 
 from task_executor_dramatiq.messages import endpoint_name
-from task_executor_dramatiq.sending import HttpSender, PostgresSender
+from task_executor_dramatiq.sending import HttpSender, MissingExecutionError, PostgresSender
 
 MAX_KNOWN_EXECUTIONS = 10_000
 
@@ -17,12 +17,19 @@ class SentExecutions:
         self._known: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def cancel(self, message: Any, if_running: str) -> None:
-        """Cancel the execution of a message; raises EndedError, or TypeError for a reader of the database."""
+        """Cancel the execution of a message.
+
+        Raises EndedError, MissingExecutionError, or TypeError for a reader of the database.
+        """
         if not isinstance(self._reader, HttpSender):
             raise TypeError("give the broker the API: api=(url, key)")
         execution_id = self.id_of(message)
-        if execution_id is not None:
-            self._reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": if_running})
+        if execution_id is None:
+            raise MissingExecutionError(
+                f"the service has no message {message.message_id}: cancel it after the commit of the transaction that"
+                " sent it; retention may also have deleted it"
+            )
+        self._reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": if_running})
 
     def id_of(self, message: Any) -> str | None:
         """Return the id of the execution of a message, read from the API; None if there is none."""

@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
 from task_executor_dramatiq.celery_style import CeleryActor
-from task_executor_dramatiq.sending import SendError
+from task_executor_dramatiq.sending import HttpSender, MissingExecutionError, SendError
 
 from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.db import Database
@@ -135,6 +135,15 @@ def test_every_message_in_atomic_joins_django(actor: Any, database: Database, da
         assert words(database) == ["kept"]
         actor.send("outside")
     assert words(database) == ["kept", "outside"]
+
+
+def test_revocation_before_the_commit_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API does not show the message yet; to return would let it run after the commit."""
+    monkeypatch.setattr(HttpSender, "ask", lambda *_args, **_kwargs: {"items": []})
+    broker = TaskExecutorBroker(url="http://api.invalid", key="k")
+    task = dramatiq.actor(lambda: None, actor_name="note", broker=broker, actor_class=CeleryActor)
+    with pytest.raises(MissingExecutionError, match="cancel it after the commit"):
+        task.AsyncResult("m-1").revoke()
 
 
 def test_api_has_no_transactions() -> None:
