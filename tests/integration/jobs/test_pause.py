@@ -2,7 +2,9 @@
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
@@ -46,6 +48,30 @@ def test_refused_pause_of_a_job_whose_last_run_is_ahead_says_how_to_stop_the_run
     refused = problem(api.post(f"/jobs/{job['job_id']}/pause"), 409, "CONFLICT")
     assert "because no tick was left, and cannot be paused" in refused["message"]
     assert f"to stop it, use POST /executions/{last}/cancel." in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "block", "missed"),
+    [
+        (cron(cron="* * * * *", timezone="UTC"), "cron", 2),
+        (interval(every="1m"), "interval", 3),
+        (interval(every="1m", fixed_delay=True), "interval", 1),
+    ],
+    ids=["cron", "interval", "fixed delay"],
+)
+def test_ticks_missed_before_a_pause_are_counted_as_skipped(
+    api: Api, database: Database, body: dict[str, Any], block: str, missed: int
+) -> None:
+    register(api)
+    job = created(api, body)
+    late = "date_trunc('minute', now()) - INTERVAL '1 minute' - INTERVAL '1 second' * :more"
+    move = f"cron_starts_at = {late}, cron_next_run_at = {late}"
+    database.fetch(text(f"UPDATE jobs SET {move}"), {"more": 0 if block == "cron" else 90})
+    for _ in range(2):
+        api.post(f"/jobs/{job['job_id']}/pause")
+    skipped = api.get(f"/jobs/{job['job_id']}/status").json[block]["skipped_ticks"]
+    assert skipped["catch_up"] in {missed, missed + 1}  # a minute may begin meanwhile
+    assert skipped["overlap"] == 0
 
 
 def pass_seconds(database: Database, seconds: int) -> None:
