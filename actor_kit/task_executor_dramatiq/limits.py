@@ -6,12 +6,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dramatiq.errors import BrokerConnectionError
 from dramatiq.rate_limits import RateLimiterBackend
 
+from task_executor_dramatiq.own_connection import OwnConnection
 from task_executor_dramatiq.sending import Execute, PostgresSender, SendError, state_of
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class SharedConnection(PostgresSender):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._local = SimpleNamespace()
+        self._own = OwnConnection()
         self._lock = threading.RLock()
 
     def run_until(self, until: float, sql: str, parameters: tuple[Any, ...]) -> Any:

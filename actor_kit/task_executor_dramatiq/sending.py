@@ -3,7 +3,6 @@
 import http.client
 import json
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from dramatiq.errors import BrokerConnectionError, BrokerError
 
 from task_executor_dramatiq.messages import Job
+from task_executor_dramatiq.own_connection import OwnConnection, ThreadConnection
 
 log = logging.getLogger("task_executor_dramatiq")
 
@@ -50,7 +50,7 @@ class HttpSender:
     def __init__(self, url: str, key: str | None) -> None:
         self._url = urlsplit(url)
         self._key = key
-        self._local = threading.local()
+        self._own: OwnConnection = ThreadConnection()
 
     def send(self, job: Job) -> None:
         """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
@@ -86,15 +86,13 @@ class HttpSender:
         raise AssertionError
 
     def close(self) -> None:
-        connection = self._local.__dict__.pop("connection", None)
-        if connection is not None:
-            connection.close()
+        self._own.close()
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = self._local.__dict__.get("connection")
+        connection: http.client.HTTPConnection | None = self._own.get()
         if connection is None:
             kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
-            connection = self._local.connection = kind(self._url.netloc, timeout=timeout)
+            connection = self._own.set(kind(self._url.netloc, timeout=timeout))
         return connection
 
 
@@ -104,7 +102,7 @@ class PostgresSender:
     def __init__(self, url: str) -> None:
         self.url = url
         self._connect, self._parse = _driver()
-        self._local: Any = threading.local()
+        self._own: OwnConnection = ThreadConnection()
 
     def send(self, job: Job) -> None:
         """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
@@ -114,12 +112,12 @@ class PostgresSender:
         """Run statements; once more on a new connection if the connection broke."""
         for is_last in (False, True):
             try:
-                connection = self._local.__dict__.get("connection") or self._open()
+                connection = self._own.get() or self._open()
                 return work(_execute_on(connection))
             except SendError:
                 raise
             except Exception as error:
-                is_broken = getattr(self._local.__dict__.get("connection"), "closed", True)
+                is_broken = getattr(self._own.get(), "closed", True)
                 self.close()
                 if not is_broken or is_last:
                     raise BrokerConnectionError(f"the database does not take the message: {error}") from error
@@ -147,12 +145,10 @@ class PostgresSender:
                 raise BrokerConnectionError(f"the database does not take the transaction: {error}") from error
 
     def close(self) -> None:
-        connection = self._local.__dict__.pop("connection", None)
-        if connection is not None:
-            connection.close()
+        self._own.close()
 
     def _open(self) -> Any:
-        connection = self._local.connection = self._connect(self.url, **self._settings())
+        connection = self._own.set(self._connect(self.url, **self._settings()))
         connection.autocommit = True
         return connection
 

@@ -1,5 +1,6 @@
 """Sending by the actor kit: te_enqueue in transactions of SQLAlchemy, psycopg 2 and 3, and Django."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -80,6 +81,29 @@ def test_group_in_a_transaction_of_the_broker_exists_as_a_whole(actor: Any, data
         dramatiq.group([actor.message("a"), actor.message("b")], broker=actor.broker).run()
         assert words(database) == []
     assert sorted(words(database)) == ["a", "b"]
+
+
+def test_forked_process_opens_a_connection_of_its_own(actor: Any, database: Database) -> None:
+    """A shared socket would mix the answers of both processes."""
+    actor.send("parent")
+    sessions = text("SELECT pid FROM pg_stat_activity WHERE pid = :pid")
+    sender = actor.broker.sender
+    server_process = sender.run(lambda execute: execute("SELECT pg_backend_pid()", ()))
+    reader, writer = os.pipe()
+    if (process := os.fork()) == 0:  # only this test's statements run in the child
+        try:
+            own = sender.run(lambda execute: execute("SELECT pg_backend_pid()", ()))
+            sender.close()
+            os.write(writer, str(own[0]).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(process, 0)
+    os.close(writer)
+    assert os.read(reader, 100) not in {b"", str(server_process[0]).encode()}
+    os.close(reader)
+    assert database.fetch(sessions, {"pid": server_process[0]}), "the child has ended its parent's session"
+    actor.send("parent again")
+    assert words(database) == ["parent", "parent again"]
 
 
 @pytest.mark.parametrize("connect", [psycopg.connect, psycopg2.connect])
