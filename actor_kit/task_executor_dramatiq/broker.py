@@ -16,12 +16,13 @@ from dramatiq.results import Results
 
 from task_executor_dramatiq import unfinished
 from task_executor_dramatiq.actor_description import described
+from task_executor_dramatiq.callers_transaction import executing
 from task_executor_dramatiq.consumer import ActorConsumer, Starting
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.messages import Job, delay_of, endpoint_name, input_of, priority_of
 from task_executor_dramatiq.results import ExecutionsBackend
-from task_executor_dramatiq.sending import Execute, HttpSender, PostgresSender, UnknownActorError, enqueue, executing
+from task_executor_dramatiq.sending import Execute, HttpSender, PostgresSender, UnknownActorError, enqueue
 from task_executor_dramatiq.sent_executions import SentExecutions
 
 DEFAULT_WORKER = "unix:/run/task-executor/actors"
@@ -160,7 +161,8 @@ class TaskExecutorBroker(Broker):
 
         Raises:
             TypeError: Anything else, or a broker with the URL of the API or a sender of its own.
-            SendError: By default, at the end of a block that has gone on after a refused message.
+            SendError: When a message is sent, if the connection commits each statement (autocommit); by default also at
+                the end of a block that has gone on after a refused message.
             BrokerConnectionError: By default, without a connection or a commit.
         """
         if isinstance(self.sender, HttpSender):

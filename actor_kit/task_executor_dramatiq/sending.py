@@ -113,7 +113,7 @@ class PostgresSender:
         for is_last in (False, True):
             try:
                 connection = self._own.get() or self._open()
-                return work(_execute_on(connection))
+                return work(execute_on(connection))
             except SendError:
                 raise
             except Exception as error:
@@ -134,7 +134,7 @@ class PostgresSender:
         except Exception as error:
             raise BrokerConnectionError(f"the database does not answer: {error}") from error
         with closing(connection):
-            execute = _execute_on(connection)
+            execute = execute_on(connection)
             yield execute
             try:
                 execute("SELECT 1", ())  # a COMMIT after a refusal would roll back, without an error
@@ -204,21 +204,9 @@ def state_of(error: BaseException | None) -> str:
     return str(getattr(source, "sqlstate", None) or getattr(source, "pgcode", None) or "")
 
 
-def executing(connection: Any) -> Execute:
-    """Return the way to run a statement on a session or connection of SQLAlchemy, or a connection of DB-API or Django.
+def execute_on(connection: Any) -> Execute:
+    """Return the way to run a statement on a connection of DB-API."""
 
-    Raises TypeError for anything else.
-    """
-    if hasattr(connection, "exec_driver_sql"):
-        return lambda sql, parameters: connection.exec_driver_sql(sql, parameters).first()
-    if hasattr(connection, "get_bind"):
-        return lambda sql, parameters: connection.connection().exec_driver_sql(sql, parameters).first()
-    if hasattr(connection, "cursor"):
-        return _execute_on(connection)
-    raise TypeError(f"a session or connection of SQLAlchemy, psycopg or Django is needed, not {type(connection)!r}")
-
-
-def _execute_on(connection: Any) -> Execute:
     def execute(sql: str, parameters: tuple[Any, ...]) -> Any:
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)

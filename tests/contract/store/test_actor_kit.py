@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import inf, nan
 from typing import Any
 from uuid import uuid4
@@ -12,11 +13,12 @@ import dramatiq
 import psycopg
 import psycopg2
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 from dramatiq.middleware import default_middleware
 from dramatiq.results import Results
 from psycopg.rows import dict_row, scalar_row, tuple_row
 from sqlalchemy import create_engine, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
 from task_executor_dramatiq.celery_style import CeleryActor
@@ -145,6 +147,53 @@ def test_transaction_of_sqlalchemy(actor: Any, database: Database, database_url:
         connection.commit()
     engine.dispose()
     assert words(database) == ["by a session", "by a connection"]
+
+
+AUTOCOMMIT = "begin a transaction first"
+
+
+@pytest.mark.parametrize("connect", [psycopg.connect, psycopg2.connect])
+def test_connection_of_psycopg_that_commits_each_statement_is_refused(
+    actor: Any, database: Database, database_url: str, connect: Any
+) -> None:
+    connection = connect(database_url)
+    connection.autocommit = True
+    with pytest.raises(SendError, match=AUTOCOMMIT), actor.broker.transaction(connection):
+        actor.send("lost")
+    assert words(database) == []
+    block = connection.transaction() if connect is psycopg.connect else connection
+    with block, actor.broker.transaction(connection):
+        actor.send("kept")
+        assert words(database) == []
+    connection.close()
+    assert words(database) == ["kept"]
+
+
+@pytest.mark.parametrize("driver", ["postgresql+psycopg", "postgresql+psycopg2"])
+def test_connection_of_sqlalchemy_that_commits_each_statement_is_refused(
+    actor: Any, database: Database, database_url: str, driver: str
+) -> None:
+    engine = create_engine(parse_url(database_url).set(drivername=driver), isolation_level="AUTOCOMMIT")
+    for open_one in (engine.connect, partial(Session, engine)):
+        with open_one() as one, pytest.raises(SendError, match=AUTOCOMMIT), actor.broker.transaction(one):
+            actor.send("lost")
+    engine.dispose()
+    assert words(database) == []
+
+
+def test_connection_of_django_outside_atomic_is_refused(actor: Any, database: Database, database_url: str) -> None:
+    with connected(ALIAS, database_url):
+        with pytest.raises(SendError, match=AUTOCOMMIT), actor.broker.transaction(connections[ALIAS]):
+            actor.send("lost")
+        with transaction.atomic(using=ALIAS), actor.broker.transaction(connections[ALIAS]):
+            actor.send("kept")
+    assert words(database) == ["kept"]
+
+
+@each_case("kind", [psycopg.AsyncConnection, AsyncConnection, AsyncSession])
+def test_asynchronous_connection_is_refused(actor: Any, kind: Any) -> None:
+    with pytest.raises(TypeError, match="is asynchronous"), actor.broker.transaction(kind.__new__(kind)):
+        pass
 
 
 def test_every_message_in_atomic_joins_django(actor: Any, database: Database, database_url: str) -> None:

@@ -1,0 +1,50 @@
+"""Caller's transaction: statements on a session or connection that the caller commits."""
+
+from inspect import iscoroutinefunction
+from typing import Any
+
+from task_executor_dramatiq.sending import Execute, SendError, execute_on
+
+IDLE = 0  # status of libpq: no transaction is open
+
+
+def executing(connection: Any) -> Execute:
+    """Return the way to run a statement on a session or connection of SQLAlchemy, or a connection of DB-API or Django.
+
+    Raises TypeError for anything else, and SendError at a statement on a connection that commits each statement.
+    """
+    run = _running(connection)
+
+    def execute(sql: str, parameters: tuple[Any, ...]) -> Any:
+        driver = _driver_connection(connection)
+        if getattr(driver, "autocommit", False) is True:
+            run("SELECT 1", ())  # opens the transaction of `with connection:`, if there is one
+            info = getattr(driver, "info", None)
+            if info is not None and int(info.transaction_status) == IDLE:
+                raise SendError("the connection commits each statement (autocommit): begin a transaction first")
+        return run(sql, parameters)
+
+    return execute
+
+
+def _running(connection: Any) -> Execute:
+    if iscoroutinefunction(getattr(connection, "execute", None)):
+        raise TypeError(f"{type(connection)!r} is asynchronous: give a session or connection that is not")
+    if hasattr(connection, "exec_driver_sql"):
+        return lambda sql, parameters: connection.exec_driver_sql(sql, parameters).first()
+    if hasattr(connection, "get_bind"):
+        return lambda sql, parameters: connection.connection().exec_driver_sql(sql, parameters).first()
+    if hasattr(connection, "cursor"):
+        return execute_on(connection)
+    raise TypeError(f"a session or connection of SQLAlchemy, psycopg or Django is needed, not {type(connection)!r}")
+
+
+def _driver_connection(connection: Any) -> Any:
+    """Return the connection of the driver below a session or connection of SQLAlchemy, or a connection of Django."""
+    if hasattr(connection, "get_bind"):
+        connection = connection.connection()
+    if hasattr(connection, "exec_driver_sql"):
+        return connection.connection.dbapi_connection
+    if hasattr(connection, "ensure_connection"):
+        connection.ensure_connection()
+    return getattr(connection, "connection", connection)
