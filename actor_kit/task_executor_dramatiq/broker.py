@@ -45,6 +45,9 @@ class TaskExecutorBroker(Broker):
         middleware: As of any broker; None for Dramatiq's own.
         results: Whether the results of actors with `store_results` are kept by the service.
 
+    Raises:
+        ValueError: A URL of another kind, or an `http://…` with a user or a password.
+
     Example:
         broker = TaskExecutorBroker(url="https://te.example.com", key=os.environ["TE_KEY"])
         dramatiq.set_broker(broker)

@@ -49,6 +49,8 @@ class HttpSender:
 
     def __init__(self, url: str, key: str | None) -> None:
         self._url = urlsplit(url)
+        if "@" in self._url.netloc:
+            raise ValueError("url: give the API key as `key`, and no user or password in the URL")
         self._key = key
         self._own: OwnConnection = ThreadConnection()
 
@@ -102,6 +104,13 @@ class PostgresSender:
     def __init__(self, url: str) -> None:
         self.url = url
         self._connect, self._parse = _driver()
+        try:
+            self._parse(url)
+        except Exception:  # noqa: BLE001 - each driver raises its own, with the URL and its password
+            raise ValueError(
+                "url: it is no URL of PostgreSQL, such as postgresql://USER:PASSWORD@HOST/DATABASE (without +psycopg;"
+                " a % in the password is %25)"
+            ) from None
         self._own: OwnConnection = ThreadConnection()
 
     def send(self, job: Job) -> None:

@@ -1,6 +1,7 @@
 """Sending by the actor kit: te_enqueue in transactions of SQLAlchemy, psycopg 2 and 3, and Django."""
 
 import os
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -217,6 +218,19 @@ def test_revocation_before_the_commit_raises(monkeypatch: pytest.MonkeyPatch) ->
     task = dramatiq.actor(lambda: None, actor_name="note", broker=broker, actor_class=CeleryActor)
     with pytest.raises(MissingExecutionError, match="cancel it after the commit"):
         task.AsyncResult("m-1").revoke()
+
+
+@each_case(
+    "url",
+    [
+        *("postgresql+psycopg://app:hunter2@db/te", "postgresql://app:hunter2@[::1/te", "redis://app:hunter2@db"),
+        *("postgresql://app:hunter2%zz@db/te", "https://app:hunter2@te.example.com"),
+    ],
+)
+def test_refused_url_is_named_without_its_password(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^url: ") as caught:
+        TaskExecutorBroker(url=url)
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_api_has_no_transactions() -> None:
