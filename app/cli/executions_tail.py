@@ -15,7 +15,7 @@ from app.cli import commands
 from app.cli.commands import FAILED, ready_database
 from app.cli.console import json_option, polls, print_json, show_line, shown
 from app.cli.execution_filter_options import execution_filter_options, filter_of
-from app.cli.options import gather
+from app.cli.options import Number, gather
 from app.cli.shell_completion import OF_EXECUTIONS
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
@@ -140,7 +140,7 @@ class Life:
 @commands.command("tail")
 @click.argument("execution_id", required=False, **OF_EXECUTIONS)
 @execution_filter_options
-@click.option("--every", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="seconds between polls")
+@click.option("--every", type=Number(0.2, 60), default=1.0, show_default=True, help="seconds between polls")
 @json_option
 @with_appcontext
 def command(execution_id: str | None, every: float, as_json: bool, **filters: Any) -> None:

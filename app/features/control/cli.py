@@ -25,7 +25,7 @@ from app.cli.console import (
     shown,
     table_of,
 )
-from app.cli.options import Duration, EnumChoice, gather, show_list
+from app.cli.options import Duration, EnumChoice, Number, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics
@@ -102,9 +102,7 @@ workers_command.add_command(drain)
 
 @commands.command("status")
 @click.option("--watch", is_flag=True, help="repeat until Ctrl-C")
-@click.option(
-    "--every", type=click.FloatRange(1, 3600), default=5.0, show_default=True, help="seconds between two reads"
-)
+@click.option("--every", type=Number(1, 3600), default=5.0, show_default=True, help="seconds between two reads")
 @click.option("--last", type=Duration(), help="show charts of this time instead: 5m, 1h, 24h, 30d")
 @click.option("--endpoint", help="with --last: deliveries of this endpoint only")
 @json_option

@@ -13,7 +13,7 @@ from app.catalog.endpoints import versions
 from app.cli.catalog_section import CatalogSection
 from app.cli.commands import FAILED, REFUSED, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_fields, print_json, print_result, progress, show_line, show_table
-from app.cli.options import gather, limit_option, show_list
+from app.cli.options import Number, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
 from app.features.notifications.api import shape, shape_preview
@@ -42,9 +42,7 @@ group = ServiceGroup("notifications", help="Manage notification rules, preview t
 
 @group.command("test")
 @click.argument("endpoint", **OF_ENDPOINTS)
-@click.option(
-    "--wait", type=click.FloatRange(0, 600), default=30, show_default=True, help="seconds to wait for the execution"
-)
+@click.option("--wait", type=Number(0, 600), default=30, show_default=True, help="seconds to wait for the execution")
 @json_option
 def test(endpoint: str, wait: float, as_json: bool) -> None:
     """Send a test message through an endpoint, and show its execution.

@@ -35,6 +35,17 @@ def test_invalid_input_is_refused(cli: Cli, database: Database, given: str, mess
     assert message in refused
 
 
+@each_case(
+    "command",
+    [
+        *("verify --rate nan", "verify --rate inf", "status --watch --every nan", "executions tail --every nan"),
+        "notifications test mail --wait nan",
+    ],
+)
+def test_number_that_is_not_finite_is_refused(cli: Cli, command: str) -> None:
+    assert "is not a finite number" in cli.run(*command.split(), expect=2).stderr
+
+
 def test_argument_that_is_not_utf8_is_refused(cli: Cli) -> None:
     for command in (("jobs", "list", "--name", "\udcff"), ("executions", "show", "\udcff"), ("jobs", "show", "\udcff")):
         assert "not UTF-8" in cli.run(*command, expect=2).stderr
