@@ -6,6 +6,7 @@ needs EXECUTE on the function `te_enqueue` or `te_send`, and USAGE on its schema
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any, Unpack
 
 from .transaction_call import Options, SendOptions, SqlCall, enqueuing, sending
@@ -49,7 +50,7 @@ def enqueue(
 
     Raises:
         EnqueueError: te_enqueue refuses the job, or is not available. Other errors of the connection pass unchanged.
-        TypeError: The input has a value that is not JSON, or an option is unknown.
+        TypeError: The input has a value that is not JSON, an option is unknown, or the connection is asynchronous.
         ValueError: The input has a NaN or an infinity, or a `datetime` has no time zone.
 
     Example:
@@ -142,6 +143,8 @@ async def send_async(connection: Any, url: str, body: Any = None, **options: Unp
 
 
 def _run(connection: Any, call: SqlCall) -> Enqueued:
+    if iscoroutinefunction(getattr(connection, "execute", None)):
+        raise TypeError(f"{type(connection).__name__} is asynchronous: await enqueue_async or send_async")
     with explained():
         if hasattr(connection, "cursor"):
             with connection.cursor() as cursor:
