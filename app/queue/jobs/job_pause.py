@@ -14,14 +14,13 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
-from app.kernel.errors import ConflictError, TaskExecutorError
+from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.queue.executions import on_hold
 from app.queue.executions.execution_cancellation import CancellationScope, cancel_ticks_in_pause
-from app.queue.jobs import job_queries, retirement, unfinished_changes
+from app.queue.jobs import job_queries, missed_ticks, retirement, unfinished_changes
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.unfinished_changes import Change
-from app.schedule.due_ticks import DueJob, count_missed
 from schema.states import JobStatus
 
 PAUSE = statement(
@@ -80,21 +79,10 @@ def begin_pause(connection: Connection, job_id: str, actor: str | None) -> First
     """Pause a job and put the first batch of its executions on hold; a scheduler finishes the change."""
     job, now = job_queries.lock_job(connection, job_id)
     _refuse_retired(connection, job, "paused")
-    connection.execute(PAUSE, {"job_id": job_id, "missed": _missed(job, now)})
+    connection.execute(PAUSE, {"job_id": job_id, "missed": missed_ticks.count(job, now)})
     last = on_hold.hold(connection, job_id, actor)
     scope = CancellationScope(actor=actor, begun=False)
     return FirstBatch(Counter(), last, unfinished_changes.begin(connection, job_id, Change.PAUSE, scope, last))
-
-
-def _missed(job: Job, now: datetime) -> int:
-    """Count the ticks that were due before the pause while no scheduler ran: none of them starts a run."""
-    if job.timetable is None or job.next_run_at is None:
-        return 0
-    due = DueJob(job.job_id, job.timetable, job.next_run_at, busy=False, now=now, horizon=now)
-    try:
-        return count_missed(due)
-    except TaskExecutorError:  # this machine's time zones may be older than the timetable; its pause is still possible
-        return 0
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:

@@ -16,7 +16,7 @@ from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_cancellation import CancellationScope
-from app.queue.jobs import job_cancellation, job_insertion, job_queries, retirement
+from app.queue.jobs import job_cancellation, job_insertion, job_queries, missed_ticks, retirement
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_cancellation import RetirementBatch
 from app.queue.jobs.job_creation import MAX_TRIES, Creator
@@ -32,7 +32,7 @@ REPLACE = statement(
     "jobs.replace",
     """
     UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL,
-                    replaced_by_id = :new_id
+                    replaced_by_id = :new_id, skipped_catch_up = skipped_catch_up + :missed
      WHERE job_id = :job_id AND status <> 'RETIRED'
     RETURNING job_id
     """,
@@ -113,7 +113,8 @@ def _replace(
             return job_cancellation.settle(connection, job_id, scope)
         old = _updatable(connection, locked, new_id)
         # This statement decides, since a lock can be lost: the second of two updates finds the old version retired.
-        if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
+        replaced = {"job_id": job_id, "new_id": new_id, "missed": missed_ticks.count(old, now)}
+        if connection.execute(REPLACE, replaced).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired concurrently.")
         settled = job_cancellation.settle(connection, job_id, scope)
         # The last tick after now that the old version still delivers.

@@ -50,6 +50,7 @@ def test_refused_pause_of_a_job_whose_last_run_is_ahead_says_how_to_stop_the_run
     assert f"to stop it, use POST /executions/{last}/cancel." in refused["message"]
 
 
+@pytest.mark.parametrize("change", ["pause", "update"])
 @pytest.mark.parametrize(
     ("body", "block", "missed"),
     [
@@ -59,16 +60,18 @@ def test_refused_pause_of_a_job_whose_last_run_is_ahead_says_how_to_stop_the_run
     ],
     ids=["cron", "interval", "fixed delay"],
 )
-def test_ticks_missed_before_a_pause_are_counted_as_skipped(
-    api: Api, database: Database, body: dict[str, Any], block: str, missed: int
+def test_ticks_missed_before_a_pause_or_an_update_are_counted_as_skipped(
+    api: Api, database: Database, body: dict[str, Any], block: str, missed: int, change: str
 ) -> None:
     register(api)
     job = created(api, body)
     late = "date_trunc('minute', now()) - INTERVAL '1 minute' - INTERVAL '1 second' * :more"
     move = f"cron_starts_at = {late}, cron_next_run_at = {late}"
     database.fetch(text(f"UPDATE jobs SET {move}"), {"more": 0 if block == "cron" else 90})
-    for _ in range(2):
+    for _ in range(2 if change == "pause" else 0):
         api.post(f"/jobs/{job['job_id']}/pause")
+    if change == "update":
+        assert api.put(f"/jobs/{job['job_id']}", {"name": "b"}).status_code == 200
     skipped = api.get(f"/jobs/{job['job_id']}/status").json[block]["skipped_ticks"]
     assert skipped["catch_up"] in {missed, missed + 1}  # a minute may begin meanwhile
     assert skipped["overlap"] == 0
