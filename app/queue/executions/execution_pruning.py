@@ -24,11 +24,15 @@ def kept_by_a_workflow(executions: str) -> str:
 
 
 def _kept(executions: str) -> str:
-    return f"({kept_by_a_letter(executions)} OR {kept_by_a_workflow(executions)})"
+    # The handlers of an end that waits in the outbox read the execution: without it, its dead letter and its callbacks
+    # would be lost. The outbox is read once, since it has no index by execution.
+    has_end = f"{executions}.execution_id IN (SELECT o.execution_id FROM execution_ends AS o)"  # noqa: S608 - as above
+    return f"({kept_by_a_letter(executions)} OR {kept_by_a_workflow(executions)} OR {has_end})"
 
 
 # Starts at the end of the previous batch, because the index still contains deleted entries. An execution with a dead
-# letter stays until the retention after the letter's resolution, an execution of a workflow until the workflow ends.
+# letter stays until the retention after the letter's resolution, an execution of a workflow until the workflow ends,
+# and an execution whose end is in the outbox until the end is handled.
 EXPIRED = statement(
     "executions.expired",
     """

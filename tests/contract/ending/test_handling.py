@@ -64,6 +64,23 @@ def outbox_chore(database: Database, **bounds: float) -> Outbox:
     return Outbox(context, HANDLERS, **bounds)
 
 
+@pytest.mark.parametrize("is_handled", [False, True])
+def test_execution_is_not_pruned_before_its_dead_letter_exists(
+    database: Database, worker: str, *, is_handled: bool
+) -> None:
+    """With TE_RETENTION_DAYS=0, an outbox that is behind would lose the letter and the callbacks."""
+    complete_claims(database, claimed(database, worker))
+    make_due(database)
+    if is_handled:
+        outbox_chore(database).handle()
+        database.fetch(text("UPDATE dead_letters SET resolution = 'ARCHIVED', resolved_at = now()"))
+    chores(database, retention_days=0).prune()
+    assert len(outbox_events(database)) == (not is_handled)
+    assert database.fetch(text("SELECT count(*) AS n FROM executions"))[0].n == (not is_handled)
+    outbox_chore(database).handle()
+    assert len(dead_letters(database)) == (not is_handled)
+
+
 def test_completion_without_a_subscription_is_written_by_the_statement_without_outbox(
     database: Database, worker: str
 ) -> None:
