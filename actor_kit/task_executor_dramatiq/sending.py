@@ -17,7 +17,8 @@ log = logging.getLogger("task_executor_dramatiq")
 
 TIMEOUT_SECONDS = 30.0
 REPEATED = 200  # 201: created
-CLIENT_ERROR, SERVER_ERROR = 400, 500
+REDIRECT, CLIENT_ERROR, SERVER_ERROR = 300, 400, 500
+FOREIGN = "without an answer of Task Executor: check the URL and proxies"
 TE404 = "TE404"
 FAILED_TRANSACTION = "25P02"
 
@@ -249,15 +250,18 @@ def _body_of(job: Job) -> dict[str, Any]:
 
 def _answer(status: int, text: bytes) -> dict[str, Any]:
     try:
-        answer = json.loads(text) if text else {}
+        answer = json.loads(text)
     except ValueError:
-        answer = {}
-    error = answer.get("error") or {}
+        answer = None
+    is_object = isinstance(answer, dict)
+    found: dict[str, Any] = answer if is_object else {}
+    error = found["error"] if isinstance(found.get("error"), dict) else {}
     if status >= SERVER_ERROR:
         raise BrokerConnectionError(f"the service answered {status}: {error.get('message', '')}")
     if status >= CLIENT_ERROR:
-        raise _refusal(error.get("code") or status, error.get("message") or "the request is refused")
-    found: dict[str, Any] = answer
+        raise _refusal(error.get("code") or status, error.get("message") or FOREIGN)
+    if status >= REDIRECT or not is_object:
+        raise BrokerConnectionError(f"status {status} {FOREIGN}")  # a proxy that redirects has not sent the message
     return found
 
 

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf, nan
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import dramatiq
@@ -16,6 +19,7 @@ import psycopg
 import psycopg2
 import pytest
 from django.db import connections, transaction
+from dramatiq.errors import BrokerConnectionError
 from dramatiq.middleware import default_middleware
 from dramatiq.results import Results
 from psycopg.rows import dict_row, scalar_row, tuple_row
@@ -235,6 +239,47 @@ def test_refused_url_is_named_without_its_password(url: str) -> None:
     with pytest.raises(ValueError, match=r"^url: ") as caught:
         TaskExecutorBroker(url=url)
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+class OtherServer(BaseHTTPRequestHandler):
+    """Answers like a proxy: with a redirection, or with a page."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status, _, body = unquote(self.path).removesuffix("/jobs").strip("/").partition("-")
+        self.send_response(int(status))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_arguments: object) -> None:
+        """Log nothing."""
+
+
+@each_case(
+    ("answer", "error"),
+    [
+        ("301", BrokerConnectionError),
+        ("308-<p>Moved</p>", BrokerConnectionError),
+        ("302-{}", BrokerConnectionError),
+        ("200-<p>Sign in</p>", BrokerConnectionError),
+        ("201", BrokerConnectionError),
+        ("201-[]", BrokerConnectionError),
+        ("503-[]", BrokerConnectionError),
+        ('502-{"error":"down"}', BrokerConnectionError),
+        ("404-<p>Not found</p>", SendError),
+        ('403-{"error":"no"}', SendError),
+    ],
+)
+def test_message_is_not_sent_by_the_answer_of_another_server(answer: str, error: type[Exception]) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        broker = TaskExecutorBroker(url=f"http://127.0.0.1:{server.server_port}/{quote(answer)}", key="k")
+        sent = dramatiq.actor(lambda: None, actor_name="note", broker=broker)
+        with pytest.raises(error):
+            sent.send()
+        broker.close()
+        server.shutdown()
 
 
 def test_api_has_no_transactions() -> None:
