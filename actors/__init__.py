@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import app  # noqa: F401  # isort: skip - first, because app stops searches for garbage during the other imports
 import dramatiq
 
 from actors.deliver import Deliveries

@@ -23,8 +23,9 @@ class Cycle:
 
 def test_collector_skips_the_objects_that_exist_at_the_start() -> None:
     gc.collect()  # what earlier tests left is not spared
-    tracked, frozen = len(gc.get_objects()), gc.get_freeze_count()
+    tracked, frozen, searches = len(gc.get_objects()), gc.get_freeze_count(), gc.get_stats()[2]["collections"]
     spare_what_is_there()
+    assert gc.get_stats()[2]["collections"] == searches, "a search takes a tenth of a worker's start"
     assert gc.get_freeze_count() - frozen > tracked / 2
     assert len(gc.get_objects()) < tracked / 2
     assert gc.get_threshold() == THRESHOLDS
