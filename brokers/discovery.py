@@ -2,9 +2,9 @@
 
 import random
 import time
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
+from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
@@ -24,8 +24,7 @@ BUSY_SCAN_SECONDS = 1.0  # between two full scans when a poll could not see ever
 MAX_SKIPPED = 50  # polls of an idle queue in sequence that a check of all idle queues replaces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiscoveryTimes:
+class DiscoveryTimes(NamedTuple):
     """Intervals of polls and full scans."""
 
     first_idle_wait_seconds: float = 0.01  # between a claim and the next poll; doubles with each poll that follows

@@ -1,12 +1,11 @@
 """Settings of a worker process."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.kernel.processes.process_heartbeat import HEARTBEAT_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
+class WorkerSettings(NamedTuple):
     """Settings of a worker process; durations in seconds unless the name says milliseconds."""
 
     capacity: int

@@ -1,9 +1,9 @@
 """Interface of all transports: identity of a delivery, permission to send it, and the dispatcher."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from app.catalog.scrub import NO_SECRETS, Scrubber
@@ -19,8 +19,7 @@ Dispatchers return SCRUB_MARGIN_BYTES more, because secrets are removed before t
 SCRUB_MARGIN_BYTES = 8_192
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """Earlier attempts of an execution, for transports that avoid duplicates."""
 
     longest_wait_seconds: float = 0.0
@@ -33,7 +32,7 @@ class History:
     """Number of earlier attempts whose actor had begun, and which lost their process or worker."""
     has_lost_worker: bool = False
     """Whether an earlier attempt was lost with its worker; its actor may have begun."""
-    last_error: Mapping[str, Any] = field(default_factory=dict)
+    last_error: Mapping[str, Any] = {}
     """Error with which an actor asked for this attempt."""
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.dispatch.base import UNCONDITIONAL, Permission
 from actors.dispatch.egress import EgressGuard
@@ -121,8 +121,7 @@ class PerHostLimit:
             target.waiting.pop(turn, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(NamedTuple):
     """Access to the targets, shared by the dispatchers of a process."""
 
     guard: EgressGuard
@@ -134,7 +133,7 @@ class Network:
     """Time without an answer before the next address of a name is tried concurrently."""
     max_age_seconds: float = MAX_AGE_SECONDS
     """Maximum age of a connection that takes further deliveries; each connection draws up to a quarter less."""
-    starters: Mapping[EndpointType, Starter] = field(default_factory=dict)
+    starters: Mapping[EndpointType, Starter] = {}
     """Starters of executions without a receiver."""
     actors: "ActorService | None" = None
     """Parts of the process for the server of actors; None if this process listens to none."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -40,8 +40,7 @@ class NamedRow:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTable:
+class NamedTable(NamedTuple):
     """Table of named values. Hidden values are never read; changes that workers must see increment the revision.
 
     With `is_kept`, replaced and deleted values stay available to executions that have begun. `check_value` may refuse a

@@ -6,29 +6,26 @@ attempt). `actors.dispatch.channel_request` fills them in.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 SEVERITIES = ("info", "warning", "critical")
 _COLOURS = {"info": 0x3AA3E3, "warning": 0xE8A33D, "critical": 0xC0392B}
 _TEAMS_COLOURS = {"info": "Accent", "warning": "Warning", "critical": "Attention"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """HTTP request of a channel whose path has this form; empty headers and members of the body are left out."""
 
     path: str
     """Regular expression for the path, without the first slash; its groups are names."""
     url: str
     body: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     success: Mapping[str, Any] | None = None
     """Members that a JSON answer with a status of 2xx must have; None: the status is enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class Preset(NamedTuple):
     """A scheme: its form, its secrets, its parameters and its requests."""
 
     form: str
@@ -39,17 +36,17 @@ class Preset:
     """Parts that are secrets: `user`, `lone user` (without a password), `host`, `path 1` …
 
     `tokens` are parts that look like tokens; with `topic`, so is a host without a path."""
-    parameters: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any] | None] = {}
     """Parameters, with the meaning of each value, `""` being the default; None: any text."""
     is_open: bool = False
     """True if any parameter is allowed: `+name` is a header, `:name` a member of the body, any other parameter
     is part of the query."""
     has_server: bool = False
     """True if the host names a server rather than an account at a service."""
-    levels: Mapping[str, Any] = field(default_factory=dict(zip(SEVERITIES, SEVERITIES, strict=True)).copy)
-    limits: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[str, Any] = dict(zip(SEVERITIES, SEVERITIES, strict=True))
+    limits: Mapping[str, int] = {}
     """Maximum number of characters of each part of the message; the rest is cut off."""
-    escapes: Mapping[str, str] = field(default_factory=dict)
+    escapes: Mapping[str, str] = {}
     """Characters of the message that the service reads as markup, with their escapes."""
 
 

@@ -1,8 +1,8 @@
 """Transport: description of a way to deliver; the dispatcher of the transport sends."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from marshmallow import INCLUDE, Schema, missing
@@ -20,8 +20,7 @@ class Outcome(Schema):
         unknown = INCLUDE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(NamedTuple):
     """Endpoint in the examples of the OpenAPI document, with its config and payload spec.
 
     Attributes:
@@ -38,14 +37,12 @@ class Example:
     variant: str = ""
     config: Mapping[str, Any] | None = None
     payload_spec: Mapping[str, Any] | None = None
-    retry_policy: Mapping[str, Any] = field(
-        default_factory={
-            "max_attempts": 3,
-            "backoff": "exponential",
-            "initial_delay_ms": 1000,
-            "max_delay_ms": 30000,
-        }.copy
-    )
+    retry_policy: Mapping[str, Any] = {
+        "max_attempts": 3,
+        "backoff": "exponential",
+        "initial_delay_ms": 1000,
+        "max_delay_ms": 30000,
+    }
 
 
 def _is_one(_template: SpecTemplate, _config: Mapping[str, Any]) -> str:

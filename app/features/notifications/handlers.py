@@ -6,7 +6,6 @@ open alert instead (app.features.notifications.watching).
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -72,7 +71,7 @@ def _note(connection: Connection, ends: Sequence[End]) -> HandlerResult:
                 if rule.matches(failure):
                     matched[rule.name].append(failure)
             if Trigger(row.trigger_type).repeats:
-                repeating[row.job_id] = row, replace(failure, event=_E.JOB_FAILING, subject=job_subject(row))
+                repeating[row.job_id] = row, failure._replace(event=_E.JOB_FAILING, subject=job_subject(row))
         for rule, failure in _new_alerts(connection, rules, repeating.values()):
             matched[rule.name].append(failure)
         counts[NOTIFICATION_EVENTS] = notifications_store.add_batches(connection, matched)

@@ -4,7 +4,6 @@ History is read by indexes, latest first and up to a bound. Beyond the bound the
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
@@ -117,7 +116,7 @@ class Preview:
                 yield failure
                 repeats = row.trigger_type is not None and Trigger(row.trigger_type).repeats
                 if repeats and self._rule.reports_streaks(failure):
-                    jobs.setdefault(row.job_id, replace(failure, subject=job_subject(row)))
+                    jobs.setdefault(row.job_id, failure._replace(subject=job_subject(row)))
         self.is_truncated |= len(jobs) > MAX_JOBS
         for job_id, latest in list(jobs.items())[:MAX_JOBS]:
             ends = [
@@ -148,7 +147,7 @@ def streaks(failing_after: int, latest: Occurrence, ends: Iterable[Row[Any]]) ->
     for end in ends:
         is_failure = end.status == ExecutionStatus.FAILED
         if is_failure and failures + 1 == failing_after:
-            yield replace(latest, event=_E.JOB_FAILING, at=end.completed_at, example=end.execution_id)
+            yield latest._replace(event=_E.JOB_FAILING, at=end.completed_at, example=end.execution_id)
         elif not is_failure and failures >= failing_after:
-            yield replace(latest, event=_E.JOB_RECOVERED, at=end.completed_at, example=end.execution_id)
+            yield latest._replace(event=_E.JOB_RECOVERED, at=end.completed_at, example=end.execution_id)
         failures = failures + 1 if is_failure else 0

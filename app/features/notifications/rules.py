@@ -1,7 +1,6 @@
 """Rules: values that select events, channels and pace, and their validation. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
@@ -87,8 +86,7 @@ class QuietHours(NamedTuple):
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
+class Occurrence(NamedTuple):
     """Event of a subject, with the endpoints, labels or queues that rules match; `example` is the id of a resource."""
 
     event: NotificationEvent
@@ -96,7 +94,7 @@ class Occurrence:
     at: datetime
     example: str | None = None
     endpoints: Sequence[str] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     queues: Sequence[str] = ()
 
 
@@ -116,8 +114,7 @@ def job_subject(row: Any) -> str:
     return str(row.name or row.first_version_id or row.job_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(NamedTuple):
     """Events and conditions that match, and the channels and pace of the messages; fields as in the API."""
 
     name: str
@@ -157,7 +154,7 @@ class Rule:
 
     def reports_streaks(self, failure: Occurrence) -> bool:
         """Return whether the rule reports that the job of a failure keeps failing, or that it recovered."""
-        return any(self.matches(replace(failure, event=event)) for event in (_E.JOB_FAILING, _E.JOB_RECOVERED))
+        return any(self.matches(failure._replace(event=event)) for event in (_E.JOB_FAILING, _E.JOB_RECOVERED))
 
     def _fits(self, condition: str, occurrence: Occurrence) -> bool:
         if condition == "label":

@@ -88,8 +88,7 @@ class AuditEntry(RowValue):
     occurred_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFilter:
+class AuditFilter(NamedTuple):
     """Conditions on entries; None sets no condition."""
 
     actor: str | None = None

@@ -18,8 +18,7 @@ T = TypeVar("T")
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):
     """Position of a row in a list: its creation time and its key."""
 
     at: datetime

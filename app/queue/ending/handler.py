@@ -1,7 +1,7 @@
 """Handler: work in the database after a completion event."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -10,8 +10,7 @@ from app.kernel.metrics.series import Series
 from app.queue.ending.outbox_rows import End
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerResult:
+class HandlerResult(NamedTuple):
     """Result of a handler, applied once its transaction is committed.
 
     Attributes:
@@ -22,8 +21,8 @@ class HandlerResult:
         ends: Ids of completion events that the handler has written itself.
     """
 
-    queues: Mapping[str, int] = field(default_factory=dict)
-    counts: Mapping[Series, int] = field(default_factory=dict)
+    queues: Mapping[str, int] = {}
+    counts: Mapping[Series, int] = {}
     follow_ups: Collection[str] = ()
     durations: Sequence[tuple[Series, float]] = ()
     ends: Sequence[str] = ()
@@ -32,8 +31,7 @@ class HandlerResult:
 Apply = Callable[[Connection, Sequence[End]], HandlerResult]
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(NamedTuple):
     """Handler of completion events: runs `apply` for the events that it `concerns`, each event exactly once.
 
     `apply` runs in the transaction that takes the events out of the outbox, and again if the transaction is repeated.

@@ -1,7 +1,6 @@
 """Cancellation of executions: waiting executions end at once, running executions after their attempt or an abort."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -97,8 +96,7 @@ _REQUESTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationScope:
+class CancellationScope(NamedTuple):
     """Scope of a job's cancellation: `begun` includes waiting retries, `running` is the request if running."""
 
     actor: str | None
@@ -225,7 +223,7 @@ def _cancel(connection: Connection, found: Sequence[Row[Any]], scope: Cancellati
     if scope.running is not None:
         request, _, reason = _REQUESTS[scope.running]
         unasked = [row for row in running if not _is_asked(row, scope.running)]
-        _change(connection, request, unasked, ExecutionStatus.RUNNING, replace(scope, reason=reason))
+        _change(connection, request, unasked, ExecutionStatus.RUNNING, scope._replace(reason=reason))
     settle_jobs(connection, [change.execution_id for change, _ in followed])
     return CancellationCounts(len(followed), len(running))
 

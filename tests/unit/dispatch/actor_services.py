@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,4 +68,4 @@ def service_of(sockets: Path, registrations: Registrations, wake: Call = lambda:
 
 
 def opening(service: ActorService) -> Opening:
-    return Opening(lambda network: ActorDispatcher(replace(network, actors=service)))
+    return Opening(lambda network: ActorDispatcher(network._replace(actors=service)))

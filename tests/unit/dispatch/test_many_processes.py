@@ -4,7 +4,6 @@ import asyncio
 import resource
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,5 +77,5 @@ def test_thousand_processes_connect_at_once_and_each_gets_its_message(sockets: P
         await asyncio.gather(*running)
         return [each.messages for each in processes]
 
-    opening = Opening(lambda network: ActorDispatcher(replace(network, actors=service)))
+    opening = Opening(lambda network: ActorDispatcher(network._replace(actors=service)))
     assert run(opening, main) == [1] * PROCESSES

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.catalog.specs.workflow import named_endpoints
 from app.features.workflows.rules.node_schemas import MAX_SHOWN, WORKFLOW, load_given
@@ -34,8 +34,7 @@ _SHOWN_OF_CYCLE = 20
 _FOR_ITEMS = "Only with `for_each` or `group`."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphNode:
+class GraphNode(NamedTuple):
     """A node with its number, which is larger than its parents' numbers, and its definition as stored (JSON).
 
     `other_endpoints` are the endpoints of its members and compensations, each once.

@@ -88,8 +88,7 @@ class RetryRequest(NamedTuple):
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAgain:
+class NodeAgain(NamedTuple):
     """A node that runs again, and how it starts."""
 
     before: PlannedNode

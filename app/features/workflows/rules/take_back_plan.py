@@ -5,7 +5,7 @@ failure included.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.features.workflows.rules.model import NodeReason
 from app.features.workflows.rules.retry_plan import (
@@ -21,8 +21,7 @@ from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 _TAKEN_BACK = frozenset({NodeReason.UPSTREAM, NodeReason.STOPPED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakeBackPlan:
+class TakeBackPlan(NamedTuple):
     """Changes of a workflow.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Creation of a workflow: its row, nodes and edges in one transaction; roots are READY, other nodes WAITING."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -89,8 +88,7 @@ LIVE = statement(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowOrigin:
+class WorkflowOrigin(NamedTuple):
     """Origin of a workflow: a request, or an attempt of an execution, which may belong to a node (`parent_…`)."""
 
     execution_id: str | None = None
@@ -142,7 +140,7 @@ def create(
         "actor": actor,
         "trace_context": trace,
     }
-    if not connection.execute(WORKFLOW, key | row | asdict(origin)).all():
+    if not connection.execute(WORKFLOW, key | row | origin._asdict()).all():
         first: str | None = connection.execute(FIRST, key).scalars().first()
         if first is None:
             raise UnavailableError("The workflow with this idempotency key was just deleted. Retry later.")

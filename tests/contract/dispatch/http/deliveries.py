@@ -3,7 +3,6 @@
 import asyncio
 import socket
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import AddressInfo
@@ -83,4 +82,4 @@ class Hosts(Resolver):
 
 def to_hosts(hosts, guard=OPEN, **changes):
     """Return the opening of a dispatcher with the resolver `hosts`, and changes of its network."""
-    return Opening(lambda network: HttpDispatcher(replace(network, resolver=hosts, **changes)), guard)
+    return Opening(lambda network: HttpDispatcher(network._replace(resolver=hosts, **changes)), guard)

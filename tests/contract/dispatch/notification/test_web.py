@@ -174,7 +174,7 @@ def test_endless_answer_is_truncated() -> None:
 
 
 def link_local(network: Network) -> NotificationDispatcher:
-    return NotificationDispatcher(replace(network, resolver=Hosts(LINK_LOCAL)))
+    return NotificationDispatcher(network._replace(resolver=Hosts(LINK_LOCAL)))
 
 
 @pytest.mark.parametrize(
