@@ -29,13 +29,11 @@ from app.kernel.gathered_log import GatheredLog
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.group import GROUP, serving, sharing
 from app.kernel.threads import BackgroundThread
-from app.kernel.tracing.exporting import exporting
 from app.kernel.wakeup import WakeupSender
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.inbox import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle
-from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
 from schema.states import EndpointType
@@ -84,10 +82,7 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
     process.on_drain(loop.drain)
     process.on_end(loop.stop)
     process.flow.on_poll(loop.abort_requested)
-    spans = exporting(settings.traces, "worker")
-    for exporter in spans:
-        process.finalizer.outcomes.spans = WorkerSpans(exporter, process.worker_id)
-    threads = [GatheredLog(), *spans, loop, *_listeners(settings, process), *_metrics(settings)]
+    threads = [GatheredLog(), *_spans(settings, process), loop, *_listeners(settings, process), *_metrics(settings)]
 
     def opened() -> None:
         rotation.warn_of_unreadable(database, box)
@@ -107,6 +102,17 @@ def _actors(settings: Settings, process: WorkerProcess) -> "ActorService | None"
     from actors.actor_service import actor_service  # noqa: PLC0415 - few workers need it
 
     return actor_service(settings, process)
+
+
+def _spans(settings: Settings, process: WorkerProcess) -> list[BackgroundThread]:
+    if settings.traces == "off":
+        return []
+    from app.kernel.tracing.exporting import Exporting  # noqa: PLC0415 - few workers need it
+    from brokers.spans import WorkerSpans  # noqa: PLC0415
+
+    exporter = Exporting("worker")
+    process.finalizer.outcomes.spans = WorkerSpans(exporter, process.worker_id)
+    return [exporter]
 
 
 def _metrics(settings: Settings) -> list[BackgroundThread]:

@@ -23,12 +23,12 @@ from app.queue.executions.stale_results import note_stale
 from brokers.attempt_line import ids_of
 from brokers.inbox import Inboxes
 from brokers.outbox_thread import OutboxThread
-from brokers.spans import WorkerSpans
 from brokers.unwritten import TRIES_WHOLE, Batch
 from schema.states import ExecutionStatus
 
 if TYPE_CHECKING:
     from brokers.actor_outcomes import ActorOutcomes
+    from brokers.spans import WorkerSpans
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode
 
-from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
+from app.kernel.tracing.context import TraceContext, context_of
 from app.kernel.tracing.exporting import NO_SPAN, Exporting
+from app.kernel.tracing.span_headers import span_in_headers
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 from schema.states import ExecutionStatus

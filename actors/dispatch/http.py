@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from http import HTTPStatus
-from http.client import responses
 from typing import Any, NamedTuple
 
 from actors.dispatch.base import Dispatcher, Identity
@@ -25,6 +24,7 @@ from app.queue.executions.execution_model import DeliveryError
 
 USER_AGENT = f"task-executor/{version()}"
 HEADERS_KEPT = 256
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 # Endpoints cannot override these headers.
 _OWN = frozenset(
@@ -61,7 +61,7 @@ class HttpDispatcher(Dispatcher):
         status, output = answer.status, {"status_code": answer.status, "body": answer.text}
         if status in expected:
             return output
-        name = f"{status} {responses.get(status, '')}".rstrip()
+        name = f"{status} {_REASONS.get(status, '')}".rstrip()
         raise DeliveryError(
             "HTTP_ERROR",
             f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",

@@ -20,14 +20,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
-
-from croniter import croniter
 
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
 from app.schedule.zones import fault_of, time_zone
+
+if TYPE_CHECKING:
+    from croniter import croniter
 
 MAX_CRON = 256  # characters of an expression
 # Bounds of the search: zones cannot shift times at the ends of Python's calendar.
@@ -45,7 +47,7 @@ class Schedule:
     # Of the expression and the zone, which alone decide whether two schedules are equal.
     _fields: CronExpression = field(repr=False, compare=False)
     _zone: ZoneInfo = field(repr=False, compare=False)
-    _calendar: croniter = field(repr=False, compare=False)
+    _calendar: "croniter" = field(repr=False, compare=False)
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -148,8 +150,10 @@ class Schedule:
         return datetime.fromtimestamp(high, UTC)
 
 
-def _calendar(fields: CronExpression) -> croniter:
+def _calendar(fields: CronExpression) -> "croniter":
     """Return a croniter over plain lists; a full field becomes `*`, which it also means in either day field."""
+    from croniter import croniter  # noqa: PLC0415 - workers rarely need it, and it is slow to import
+
     days, weekdays = listed(fields.days, 31), listed(fields.weekdays, 7)
     if fields.either_day and not fields.has_day_of_month():
         days = "*"  # croniter would search decades for such a day at each call

@@ -28,7 +28,7 @@ from app.features.events.event import EventPosition
 from app.kernel.db.paging import Position
 from app.kernel.errors import InvalidCronError, InvalidRequestError
 from app.kernel.formats import EPOCH, duration_ms, iso_duration_ms, stored_json
-from app.kernel.tracing.context import span_in_headers
+from app.kernel.tracing.span_headers import span_in_headers
 from app.kernel.wakeup import decode
 from app.schedule.cron_expression import CronExpression
 from app.schedule.interval import parse_every

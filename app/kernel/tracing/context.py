@@ -1,20 +1,13 @@
 """Trace context: the position of a job in a trace, as headers of W3C Trace Context and as a line of text in a row."""
 
 import hashlib
-import logging
 import random
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from opentelemetry.trace import SpanContext, TraceState, get_current_span
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
 
-MAX_STATE_CHARACTERS = 512  # the standard demands to pass on at least this length
-MAX_PARENT_CHARACTERS = 128
 _LINK = "link "
-_PROPAGATOR = TraceContextTextMapPropagator()
-
-# TraceState would log each malformed header with its content.
-logging.getLogger(TraceState.__module__).setLevel(logging.ERROR)
 
 
 class TraceContext(NamedTuple):
@@ -42,18 +35,7 @@ class TraceContext(NamedTuple):
         return _LINK + position if is_link else position
 
 
-def span_in_headers(traceparent: str, tracestate: str = "") -> SpanContext:
-    """Return the client's span; it is invalid if `traceparent` is malformed.
-
-    A malformed or long `tracestate` is left out.
-    """
-    state = tracestate if len(tracestate) <= MAX_STATE_CHARACTERS else ""
-    parent = traceparent if len(traceparent) <= MAX_PARENT_CHARACTERS else ""
-    context = _PROPAGATOR.extract({"traceparent": parent, "tracestate": state})
-    return get_current_span(context).get_span_context()
-
-
-def context_of(span: SpanContext) -> TraceContext | None:
+def context_of(span: "SpanContext") -> TraceContext | None:
     """Return the position of a span; None if it is invalid."""
     if not span.is_valid:
         return None

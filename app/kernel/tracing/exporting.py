@@ -16,7 +16,8 @@ from opentelemetry.trace import set_span_in_context as _in_context
 
 from app.kernel.config import SettingError
 from app.kernel.threads import BackgroundThread
-from app.kernel.tracing.context import TraceContext, span_id_of, span_in_headers, trace_of
+from app.kernel.tracing.context import TraceContext, span_id_of, trace_of
+from app.kernel.tracing.span_headers import span_in_headers
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from app.kernel.gathered_log import log_line
 from app.kernel.log import IDS, LineKind
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import REQUEST_SECONDS, REQUESTS
-from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
+from app.kernel.tracing.context import TraceContext, context_of
+from app.kernel.tracing.span_headers import span_in_headers
 from app.web.http.unproxied import current_request, current_values
 from app.web.services import services
 
