@@ -22,7 +22,7 @@ from app.kernel.errors import TemplateError, UnavailableError
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
-from app.queue.reading.execution_queries import actor_past, channels_of, uncertain_for
+from app.queue.reading.earlier_attempts import actor_past, channels_of, uncertain_for
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
 from brokers.flow_state import FlowState

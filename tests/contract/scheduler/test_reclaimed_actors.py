@@ -11,7 +11,7 @@ from app.queue.executions import reclaim, reclaim_candidates
 from app.queue.executions.attempt_notes import AttemptNote, note
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.manual_retry import retry_execution
-from app.queue.reading.execution_queries import actor_past
+from app.queue.reading.earlier_attempts import actor_past
 from schema.states import EndpointType
 from tests import rows
 from tests.claiming import take
