@@ -23,7 +23,7 @@ from app.cli.options import read_json
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.kernel.db import Database
 from app.kernel.errors import SecretNotFoundError
-from app.queue.executions.execution_model import ExecutionWithInput
+from app.queue.executions.execution_records import ExecutionWithInput
 from app.queue.jobs.job_model import NewJob, own_key
 from app.queue.reading.execution_queries import get_execution
 from app.web.services import services

@@ -15,7 +15,7 @@ from app.cli.shell_completion import OF_EXECUTIONS
 from app.kernel.formats import numbered
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
-from app.queue.executions.execution_model import AttemptRecord
+from app.queue.executions.execution_records import AttemptRecord
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of

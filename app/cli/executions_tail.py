@@ -21,7 +21,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.formats import EPOCH
-from app.queue.executions.execution_model import Execution, LogRecord
+from app.queue.executions.execution_records import Execution, LogRecord
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import HistoryStep, history_of
 from app.queue.reading.execution_list import page_of_executions

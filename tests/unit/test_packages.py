@@ -38,10 +38,10 @@ OF_OTHER_COMMANDS = {
 }
 # By process: how it starts, the packages that it never needs, and the maximum number of its modules.
 STARTS = {
-    "web": ("import app; app.create_app()", {"dramatiq", "redis", "yaml"}, 1124),
+    "web": ("import app; app.create_app()", {"dramatiq", "redis", "yaml"}, 1125),
     "worker": ("import actors", {"flask", "http.client", "opentelemetry", "redis", "werkzeug", "yaml"}, 731),
     "command": (COMMAND, OF_OTHER_COMMANDS | {"app.console.pages", "app.web.registration", "dramatiq", "redis"}, 801),
-    "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 598),
+    "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 597),
 }
 # The standard library of later Pythons imports more for itself, such as annotationlib in 3.14. The bounds are of 3.11.
 OF_LATER_PYTHONS = 20 if sys.version_info >= (3, 12) else 0

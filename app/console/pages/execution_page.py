@@ -31,7 +31,7 @@ from app.queue.ending.execution_events import ChangeReason
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
-from app.queue.executions.execution_model import AttemptRecord, ExecutionWithInput
+from app.queue.executions.execution_records import AttemptRecord, ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import ExecutionHistory, history_of

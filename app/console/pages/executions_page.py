@@ -17,7 +17,7 @@ from app.console.pages.execution_query import CREATED, ExecutionQueryOfPage, fil
 from app.console.views.reason_words import reason_of
 from app.kernel.db.paging import Page, PageRequest
 from app.kernel.formats import MICROSECOND
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import find_jobs
 from app.queue.reading.execution_list import page_of_executions

@@ -21,7 +21,7 @@ from app.kernel import audit
 from app.kernel.audit import AuditEntry
 from app.kernel.db.paging import ReadPage
 from app.queue.ending.letters import DeadLetter
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.jobs.job_list import page_of_jobs
 from app.queue.jobs.job_model import Job
 from app.queue.reading.execution_list import page_of_executions

@@ -5,7 +5,7 @@ from datetime import timedelta
 from app.console.http.page_rendering import now
 from app.console.views.wait_words import wait_in_line
 from app.features.rollups.delivery_history import OTHERS, Range, read_deliveries
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.reading.waiting_reasons import Explanation
 from app.web.services import services
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from app.queue.executions.execution_model import AttemptRecord
+from app.queue.executions.execution_records import AttemptRecord
 from app.queue.reading.holders import Holders
 
 LOST = frozenset({"WORKER_LOST", "STUCK"})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 
 _OWN = (
     *("execution_id", "job_id", "endpoint", "endpoint_version", "status", "created_at", "scheduled_at", "run_at"),

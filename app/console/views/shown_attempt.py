@@ -4,7 +4,7 @@ from typing import Any
 
 from app.console.views.answer_text import shown_answer
 from app.console.views.json_text import shown_text
-from app.queue.executions.execution_model import AttemptRecord
+from app.queue.executions.execution_records import AttemptRecord
 
 Values = dict[str, Any]
 """Variables of a template."""

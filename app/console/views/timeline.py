@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from app.console.views import words
 from app.console.views.attempt_loss import LOST, NOBODY, Loss, loss_of
-from app.queue.executions.execution_model import AttemptRecord, Execution
+from app.queue.executions.execution_records import AttemptRecord, Execution
 from app.queue.reading.holders import Holders
 from schema.states import AttemptStatus, ExecutionStatus
 

@@ -10,7 +10,7 @@ from sqlalchemy import Row, func, select, tuple_
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.jobs import job_queries
 from app.queue.jobs.job_model import Job
 from app.queue.reading.execution_queries import find_executions

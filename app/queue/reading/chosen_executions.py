@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, select
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Part, Position
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.reading.execution_filter import ExecutionFilter, matching
 from app.queue.reading.execution_queries import find_executions
 from schema import tables

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import CHUNK_SIZE, ListIndex, RowCount, next_size
 from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.reading.chosen_executions import chosen_positions, page_of_chosen
 from app.queue.reading.execution_filter import ExecutionFilter, job_of_key, matching
 from app.queue.reading.execution_queries import executions_query, find_executions

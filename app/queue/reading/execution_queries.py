@@ -13,7 +13,7 @@ from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
-from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput
+from app.queue.executions.execution_records import AttemptRecord, Execution, ExecutionWithInput
 from app.queue.reading.attempt_rows import all_attempts
 from app.queue.reading.execution_filter import ENDED_ATTEMPT
 from schema import tables

@@ -6,7 +6,7 @@ from sqlalchemy import Select, Text, cast, func, literal, select, union_all
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
-from app.queue.executions.execution_model import LogRecord
+from app.queue.executions.execution_records import LogRecord
 from app.queue.reading.attempt_rows import all_attempts
 from app.queue.reading.execution_queries import check_exists
 from schema import tables

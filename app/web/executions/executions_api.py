@@ -6,7 +6,7 @@ from typing import Any
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError, ResultExpiredError
 from app.queue.executions import execution_cancellation
-from app.queue.executions.execution_model import ExecutionWithInput
+from app.queue.executions.execution_records import ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.node_lists import executions_of_workflow
 from app.queue.reading import execution_queries, explanation

@@ -10,7 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
-from app.queue.executions.execution_model import Execution
+from app.queue.executions.execution_records import Execution
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_list import executions_page, page_of_executions
 from schema.states import FINAL, ExecutionStatus

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.console.views.attempt_loss import Loss, loss_of
 from app.console.views.timeline import LEFT, MAX_ROWS, WIDTH, Timeline, timeline
-from app.queue.executions.execution_model import AttemptRecord, Execution
+from app.queue.executions.execution_records import AttemptRecord, Execution
 from app.queue.reading.holders import Holders
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus
 from tests.cases import each_case

@@ -18,7 +18,7 @@ from app.features.dead_letters.redrive import Replacement, job_of_letter
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions import materialization
 from app.queue.executions.execution_insertion import OF_JOB
-from app.queue.executions.execution_model import AttemptRecord, Execution, LogRecord
+from app.queue.executions.execution_records import AttemptRecord, Execution, LogRecord
 from app.queue.jobs import enqueue_settings, job_insertion, run_now
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_creation import Creator
