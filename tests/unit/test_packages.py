@@ -39,7 +39,7 @@ OF_OTHER_COMMANDS = {
 # By process: how it starts, the packages that it never needs, and the maximum number of its modules.
 STARTS = {
     "web": ("import app; app.create_app()", {"dramatiq", "redis", "yaml"}, 1125),
-    "worker": ("import actors", {"flask", "http.client", "opentelemetry", "redis", "werkzeug", "yaml"}, 731),
+    "worker": ("import actors", {"flask", "http.client", "opentelemetry", "redis", "werkzeug", "yaml"}, 718),
     "command": (COMMAND, OF_OTHER_COMMANDS | {"app.console.pages", "app.web.registration", "dramatiq", "redis"}, 801),
     "scheduler": ("import app.scheduler.__main__", {"dramatiq", "flask", "redis", "yaml"}, 597),
 }

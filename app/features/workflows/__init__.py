@@ -1,7 +1,7 @@
 """Workflows: graphs of jobs."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.feature import Feature
 from schema.states import EndpointType
@@ -43,9 +43,13 @@ class Workflows(Feature):
         return [handlers.WORKFLOWS]
 
     def starters(self, database: "Database", hint: "Hint") -> "Mapping[EndpointType, Starter]":
-        from app.features.workflows.execution_start import WorkflowStarter
+        def start(execution_id: str, attempt: int, spec: "Mapping[str, Any]") -> None:
+            # Few workers start workflows, and the schemas of definitions are slow to import.
+            from app.features.workflows.execution_start import WorkflowStarter
 
-        return {EndpointType.WORKFLOW: WorkflowStarter(database, hint)}
+            WorkflowStarter(database, hint)(execution_id, attempt, spec)
+
+        return {EndpointType.WORKFLOW: start}
 
     def spec_checks(self) -> "Mapping[EndpointType, SpecCheck]":
         from app.features.workflows import definitions

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from app.features.workflows.rules.graph import Graph, GraphNode
 from app.kernel import ids
 from app.kernel.errors import UnavailableError
 from app.kernel.formats import array_literal, compact_json
 from app.kernel.sql import statement
 from schema.states import NodeState, WorkflowStatus
+
+if TYPE_CHECKING:
+    from app.features.workflows.rules.graph import Graph, GraphNode
 
 T = TypeVar("T")
 NODES_AT_ONCE = 1_000
@@ -117,7 +119,7 @@ class CreatedWorkflow(NamedTuple):
 
 def create(
     connection: Connection,
-    graph: Graph,
+    graph: "Graph",
     workflow_id: str,
     *,
     actor: str | None,
@@ -158,7 +160,7 @@ def create(
     return CreatedWorkflow(workflow_id, is_new=True)
 
 
-def _columns(nodes: Sequence[GraphNode]) -> dict[str, Any]:
+def _columns(nodes: "Sequence[GraphNode]") -> dict[str, Any]:
     return {
         "nodes": array_literal(node.number for node in nodes),
         "names": array_literal(node.name for node in nodes),
