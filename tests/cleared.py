@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -26,7 +26,7 @@ SELECT (SELECT min(version_num) FROM alembic_version),
 """
 _OTHERS = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-   AND backend_type = 'client backend'
+   AND pid <> ALL (%s) AND backend_type = 'client backend'
 """
 _SIZES = """
 SELECT relname, pg_relation_size(oid) FROM pg_class
@@ -49,23 +49,26 @@ class Cleaner:
         with closing(connected(template_url)) as connection, connection.cursor() as cursor:
             self._state = _row(cursor, _STATE)
 
-    def clear(self, url: str) -> bool:
-        """Leave the rows of a new copy, and return whether the next test may have the database."""
+    def clear(self, url: str, kept: Collection[int] = ()) -> bool:
+        """Leave the rows of a new copy, and return whether the next test may have the database.
+
+        The test has left the connections of the processes `kept` to the next test.
+        """
         self._uses[url] += 1
         if url not in self._connections:
             self._connections[url] = connected(url, "te-test-cleaner")
         try:
-            is_cleared = self._uses[url] < MAX_USES and self._clear(self._connections[url])
+            is_cleared = self._uses[url] < MAX_USES and self._clear(self._connections[url], kept)
         except psycopg2.Error:  # the test has ended all connections, or left a lock
             is_cleared = False
         if not is_cleared:
             self._connections.pop(url).close()
         return is_cleared
 
-    def _clear(self, connection: Any) -> bool:
+    def _clear(self, connection: Any, kept: Collection[int]) -> bool:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '1s'")
-            return _is_left(cursor) and _row(cursor, _STATE) == self._state and self._deleted(cursor)
+            return _is_left(cursor, kept) and _row(cursor, _STATE) == self._state and self._deleted(cursor)
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -98,17 +101,17 @@ def connected(url: str, name: str = "te-test-cluster") -> Any:
     return connection
 
 
-def _is_left(cursor: Any) -> bool:
-    """Return whether all connections of the test have ended; a thread that has one could disturb the next test."""
+def _is_left(cursor: Any, kept: Collection[int]) -> bool:
+    """Return whether no other connection is left; a thread of the test that has one could disturb the next test."""
     until = time.monotonic() + _LEAVE_SECONDS
-    while _row(cursor, _OTHERS)[0]:
+    while _row(cursor, _OTHERS, [list(kept)])[0]:
         if time.monotonic() > until:
             return False
         time.sleep(0.01)
     return True
 
 
-def _row(cursor: Any, query: str) -> tuple[Any, ...]:
-    cursor.execute(query)
+def _row(cursor: Any, query: str, values: Sequence[object] | None = None) -> tuple[Any, ...]:
+    cursor.execute(query, values)
     found: tuple[Any, ...] = cursor.fetchone()
     return found

@@ -20,6 +20,7 @@ from hypothesis import settings
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
 from tests.cases import IS_WHOLE
+from tests.open_databases import OpenDatabases
 from tests.servers import Cluster, Copies, ReusedDatabases, given_programs, start_or_skip
 from tests.turns import spread
 
@@ -146,6 +147,12 @@ def databases(cluster: Cluster) -> Iterator[Copies | ReusedDatabases]:
     with closing(Copies(cluster, template)) as copies:
         yield copies
     cluster.drop(template)
+
+
+@pytest.fixture(scope="session")
+def open_databases(databases: Copies | ReusedDatabases) -> OpenDatabases:
+    """Lend open databases to tests, which get their connections with the database of an earlier test."""
+    return databases.open
 
 
 @pytest.fixture(scope="session")

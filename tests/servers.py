@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ from psycopg2 import sql
 from app.dev.servers import Server, ServerError
 from schema import migrate
 from tests.cleared import Cleaner, clear, connected
+from tests.open_databases import OpenDatabases
 
 S = TypeVar("S", bound=Server)
 
@@ -107,6 +108,7 @@ class Copies:
     def __init__(self, cluster: Cluster, template: str) -> None:
         self._cluster = cluster
         self._template = template
+        self.open = OpenDatabases()
         self._cleaner = Cleaner(template)
         self._thread = ThreadPoolExecutor(1, "copies")
         self._next = self._begin()
@@ -119,7 +121,7 @@ class Copies:
         url = self._next.result()
         self._next = self._begin()
         yield url
-        self._drops.append(self._thread.submit(self._cluster.drop, url))
+        self._drops.append(self._thread.submit(self._drop, url))
 
     @contextmanager
     def lend_cleared(self) -> Iterator[str]:
@@ -128,25 +130,30 @@ class Copies:
         if url is None:
             url = self._next.result()
             self._next = self._begin()
+        self.open.add(url)
         yield url
-        self._cleared.append(self._thread.submit(self._clear, url))
+        self._cleared.append(self._thread.submit(self._clear, url, self.open.connections(url)))
 
     def close(self) -> None:
         """Drop the copies that are not lent; raise the error of a failed drop."""
         self._cluster.drop(self._next.result())
         for cleared in self._cleared:
             if (url := cleared.result()) is not None:
-                self._cluster.drop(url)
+                self._drop(url)
         self._cleaner.close()
         self._thread.shutdown()
         for drop in self._drops:
             drop.result()
 
-    def _clear(self, url: str) -> str | None:
-        if self._cleaner.clear(url):
+    def _clear(self, url: str, kept: Collection[int]) -> str | None:
+        if self._cleaner.clear(url, kept):
             return url
-        self._cluster.drop(url)
+        self._drop(url)
         return None
+
+    def _drop(self, url: str) -> None:
+        self.open.close(url)
+        self._cluster.drop(url)
 
     def _begin(self) -> Future[str]:
         return self._thread.submit(self._cluster.create, template=self._template)
@@ -161,12 +168,14 @@ class ReusedDatabases:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.open = OpenDatabases()
         self._free: list[str] = []
         self._schemas: dict[str, set[tuple[str, ...]]] = {}
 
     @contextmanager
     def lend(self) -> Iterator[str]:
         url = self._free.pop() if self._free else self._add()
+        self.open.add(url)
         yield url
         with closing(connected(url)) as connection, connection.cursor() as cursor:
             is_intact = _schema(cursor) == self._schemas[url]
@@ -175,14 +184,18 @@ class ReusedDatabases:
         if is_intact:
             self._free.append(url)
         else:
-            self._cluster.drop(url)
+            self._drop(url)
 
     lend_cleared = lend
 
     def close(self) -> None:
         """Drop the databases that are not lent."""
         for url in self._free:
-            self._cluster.drop(url)
+            self._drop(url)
+
+    def _drop(self, url: str) -> None:
+        self.open.close(url)
+        self._cluster.drop(url)
 
     def _add(self) -> str:
         url = self._cluster.migrated()

@@ -16,6 +16,7 @@ from app.kernel.access.console_sessions import ConsoleSessions
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.access.signing_key import SigningKey
 from app.kernel.config import SettingError, Settings
+from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
 from app.kernel.tracing.exporting import exporting
 from app.kernel.wakeup import Place, WakeupSender
@@ -42,10 +43,11 @@ IDLE_SESSION_SECONDS = 3600
 class Services:
     """Objects that live as long as the application; the first statement connects."""
 
-    def __init__(self, settings: Settings, features: "Sequence[Feature]") -> None:
+    def __init__(self, settings: Settings, features: "Sequence[Feature]", database: Database | None = None) -> None:
+        """`database` is open already; None connects as the settings say."""
         self.settings = settings
         self.features = features
-        self.database = db.connect(
+        self.database = database or db.connect(
             settings.database_url, pool_size=settings.db_pool_size or POOL_SIZE, application_name=APPLICATION_NAME
         )
         self.readiness = Readiness(self.database)

@@ -21,18 +21,18 @@ from brokers.middleware import Lifecycle
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
 from tests import rows
+from tests.open_databases import OpenDatabases
 
 SHARDS = [pytest.param(1, id="1 shard"), pytest.param(16, id="16 shards")]
 """The default numbers of shards on PostgreSQL and on CockroachDB."""
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
+def database(database_url: str, open_databases: OpenDatabases) -> Iterator[Database]:
     """A migrated database with one HTTP endpoint called `target`."""
-    database = db.connect(database_url, pool_size=10, application_name="te-test")
-    rows.add_endpoint(database)
-    yield database
-    database.close()
+    with open_databases.lend(database_url, pool_size=10, application_name="te-test") as database:
+        rows.add_endpoint(database)
+        yield database
 
 
 def worker_settings(**changes: object) -> WorkerSettings:
@@ -70,16 +70,18 @@ def shards() -> int:
 
 
 @pytest.fixture
-def process(database: Database, database_url: str, shards: int) -> Iterator[WorkerProcess]:
+def process(
+    database: Database, database_url: str, open_databases: OpenDatabases, shards: int
+) -> Iterator[WorkerProcess]:
     """An open process with a valid lease; no consumer runs.
 
     The lease lasts longer than any test: a process whose lease is gone exits, and the test run would exit with it.
     """
-    lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
-    process = worker_process(database, lease, shards=shards, lease_seconds=600)
-    process.open(["http"])
-    yield process
-    process.close()
+    with open_databases.lend(database_url, pool_size=1, application_name="te-test-lease") as lease:
+        process = worker_process(database, lease, shards=shards, lease_seconds=600)
+        process.open(["http"])
+        yield process
+        process.close()
 
 
 @pytest.fixture

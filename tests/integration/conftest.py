@@ -12,7 +12,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.web.services import EXTENSION, Services
+from app.web.services import APPLICATION_NAME, EXTENSION, POOL_SIZE, Services
 from tests.console_story import Story
 from tests.integration.client import SECRET_KEY, Api, administrator, quiet, running, services
 from tests.integration.command_line import Cli
@@ -21,6 +21,7 @@ from tests.integration.executions.worker import WORKER
 from tests.integration.http import document
 from tests.integration.registered import created, one_shot, register
 from tests.integration.statements import Statements
+from tests.open_databases import OpenDatabases
 
 
 @pytest.fixture
@@ -29,13 +30,15 @@ def settings(database_url: str) -> Settings:
 
 
 @pytest.fixture
-def app(settings: Settings) -> Iterator[Flask]:
+def app(settings: Settings, open_databases: OpenDatabases) -> Iterator[Flask]:
     """Return the application that all tests share, with new services for this test: caches, counters, a database."""
     app = document.application()
-    app.extensions[EXTENSION] = Services(settings, FEATURES)
-    app.extensions.pop(shared_figures.EXTENSION, None)
-    with quiet(app):
-        yield app
+    url, size = settings.database_url, settings.db_pool_size or POOL_SIZE
+    with open_databases.lend(url, pool_size=size, application_name=APPLICATION_NAME) as database:
+        app.extensions[EXTENSION] = Services(settings, FEATURES, database)
+        app.extensions.pop(shared_figures.EXTENSION, None)
+        with quiet(app):
+            yield app
 
 
 @pytest.fixture
