@@ -15,6 +15,7 @@ from app.queue.executions.materialization import DUE
 from app.queue.executions.promotion import PROMOTE
 from app.queue.executions.watermark import SLACK
 from tests import rows
+from tests.cases import each_case
 from tests.claiming import asking
 from tests.contract.blocks import blocks
 
@@ -58,7 +59,7 @@ def parameters(since: datetime) -> Mapping[TextClause, dict[str, object]]:
     }
 
 
-@pytest.mark.parametrize("statement", [CLAIM_1, POLL_16, PROMOTE, DUE], ids=["claim", "poll", "promote", "ticks"])
+@each_case("statement", [CLAIM_1, POLL_16, PROMOTE, DUE], ids=["claim", "poll", "promote", "ticks"])
 def test_read_from_the_watermark_passes_no_dead_entries(dead: Database, statement: TextClause) -> None:
     scanned = blocks(dead, statement, parameters(EPOCH)[statement])
     read = blocks(dead, statement, parameters(rows.database_now(dead) - SLACK)[statement])
