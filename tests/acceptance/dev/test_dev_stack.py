@@ -110,10 +110,11 @@ def _run_pages(printed: str, folder: Path) -> None:
     page_scripts.run(block[0], folder)
 
 
-def test_serve_exits_non_zero_and_names_the_dead_process() -> None:
+def test_serve_on_a_given_database_exits_non_zero_and_names_the_dead_process(database_url: str) -> None:
     program = [sys.executable, "-m", "app.dev", "serve"]
+    env = os.environ | {"TE_DATABASE_URL": database_url}
     output: list[str] = []
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as served:
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=env, start_new_session=True) as served:
         assert served.stdout is not None
         for line in served.stdout:
             output.append(line)
@@ -122,6 +123,7 @@ def test_serve_exits_non_zero_and_names_the_dead_process() -> None:
                 os.kill(next(pid for pid, command in started.items() if "app.scheduler" in command), signal.SIGKILL)
         assert served.wait(60) == 1
     assert "scheduler-1 ended with status -9" in "".join(output)
+    assert not any("postgres -D" in command for command in started.values())
     assert [pid for pid in started if _is_alive(pid)] == []
 
 
