@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
 
-from app.kernel import ids
+from app.kernel import db, ids
 from app.kernel.db import Database
 from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH, array_literal
@@ -16,7 +17,7 @@ from app.queue.claiming.due_queues import QUEUES, due_queues
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
 from app.queue.ending import outbox_rows
-from app.queue.executions import on_hold
+from app.queue.executions import on_hold, repairs
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.materialization import due
@@ -29,6 +30,10 @@ from brokers.flow_state import read_flow_state
 from schema.states import Trigger
 from tests import rows
 from tests.claiming import TARGET, take
+from tests.contract.features.limits.limited_plans import (
+    assert_limited_claim_reads_only_its_partitions_and_the_running_executions_under_a_concurrency_limit,
+)
+from tests.contract.store.metric_plans import assert_metrics_are_read_by_indexes_alone
 from tests.plans import (
     MANY,
     PREPARED,
@@ -84,10 +89,29 @@ def _run_idle(single_connection: Database) -> None:
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("state", [never_analysed, all_due, all_delayed, all_completed, all_running])
-def test_generic_plan_uses_keys_and_the_index_of_claims(
-    database: Database, single_connection: Database, state: Callable[[Database], None]
+def test_statements_find_their_rows_by_indexes_in_tables_of_each_kind(
+    database: Database, single_connection: Database, database_url: str, state: Callable[[Database], None]
 ) -> None:
+    """One test for all checks, because the rows take longer; claims come last."""
     state(database)
+    assert_metrics_are_read_by_indexes_alone(database)
+    if state is not never_analysed:
+        assert_exhausted_executions_are_read_in_the_order_of_their_index(database)
+    assert_generic_plan_uses_keys_and_the_index_of_claims(single_connection)
+    with closing(db.connect(database_url, pool_size=1, application_name="te-another")) as another:
+        assert_limited_claim_reads_only_its_partitions_and_the_running_executions_under_a_concurrency_limit(
+            database, another
+        )
+
+
+def assert_exhausted_executions_are_read_in_the_order_of_their_index(database: Database) -> None:
+    params = {"queue": "", "shard": -1, "run_at": EPOCH, "id": "", "limit": 100}
+    plan = "\n".join(line[0] for line in database.fetch(text("EXPLAIN " + repairs.EXHAUSTED.text), params))
+    assert "Index Scan using idx_executions_pickup" in plan
+    assert "Seq Scan" not in plan
+
+
+def assert_generic_plan_uses_keys_and_the_index_of_claims(single_connection: Database) -> None:
     assert run_all(single_connection) == 1
     found = plans(single_connection)
     creation = {"jobs_target", "jobs_create_one_shot", "jobs_create_one_shots"}

@@ -1,17 +1,13 @@
 """Manually edited rows without attempts left: each fails with a reason, and no other row changes."""
 
-from collections.abc import Callable
-
 import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.kernel.formats import EPOCH
 from app.queue.executions import repairs
 from app.scheduler.finding import MAX_COUNTED
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.plans import all_completed, all_delayed, all_due, all_running
 
 
 @pytest.mark.parametrize("status", ["QUEUED", "RETRYING"])
@@ -53,13 +49,3 @@ def test_scan_walks_the_backlog_by_pages(database: Database) -> None:
     assert sorted((row.execution_id, row.status) for row in found) == [(each, "QUEUED") for each in sorted(wanted)]
     assert len(repairs.exhausted(database, limit=5, page=3)) == 5
     assert repairs.exhausted(database, limit=1_000, page=3, stopping=lambda: True) == []
-
-
-@pytest.mark.postgresql_only
-@pytest.mark.parametrize("state", [all_due, all_delayed, all_completed, all_running])
-def test_page_is_read_in_the_order_of_its_index(database: Database, state: Callable[[Database], None]) -> None:
-    state(database)
-    params = {"queue": "", "shard": -1, "run_at": EPOCH, "id": "", "limit": 100}
-    plan = "\n".join(line[0] for line in database.fetch(text("EXPLAIN " + repairs.EXHAUSTED.text), params))
-    assert "Index Scan using idx_executions_pickup" in plan
-    assert "Seq Scan" not in plan

@@ -1,26 +1,12 @@
 """Generic query plans of limited claims: one index range per partition, one index-only scan per concurrency limit."""
 
 import re
-from collections.abc import Callable
-
-import pytest
 
 from app.kernel.db import Database
 from app.queue.claiming.partition import Partition
 from tests.claiming import TARGET
 from tests.limited_claims import add_limiters, take_limited
-from tests.plans import (
-    WORKER,
-    all_completed,
-    all_delayed,
-    all_due,
-    all_running,
-    never_analysed,
-    plans,
-    single_connection,
-)
-
-__all__ = ["single_connection"]  # a fixture
+from tests.plans import WORKER, plans
 
 PARTITIONS = [TARGET, *(Partition(0, "target", f"={number}", 128) for number in range(15))]
 LIMITS = {
@@ -30,12 +16,9 @@ LIMITS = {
 }
 
 
-@pytest.mark.postgresql_only
-@pytest.mark.parametrize("state", [never_analysed, all_due, all_delayed, all_completed, all_running])
-def test_limited_claim_reads_only_its_partitions_and_the_running_executions_under_a_concurrency_limit(
-    database: Database, single_connection: Database, state: Callable[[Database], None]
+def assert_limited_claim_reads_only_its_partitions_and_the_running_executions_under_a_concurrency_limit(
+    database: Database, single_connection: Database
 ) -> None:
-    state(database)
     add_limiters(database, PARTITIONS, LIMITS)
     for partitions in (PARTITIONS[:1], PARTITIONS):
         take_limited(single_connection, WORKER, LIMITS, 1, partitions=partitions)
