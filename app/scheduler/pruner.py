@@ -80,10 +80,11 @@ class Pruner:
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts, locked: set[str]) -> None:
         retention_ms = self._context.retention_ms
         after: Position | None = Position.behind(EPOCH)
+        unhandled = execution_pruning.unhandled_ends(self._database, shard)
         while after is not None and not self._context.stopping() and time.monotonic() < ends_at:
             began = time.monotonic()
             after, executions, are_late = execution_pruning.expired(
-                self._database, shard=shard, after=after, retention_ms=retention_ms, limit=self._page
+                self._database, unhandled, shard=shard, after=after, retention_ms=retention_ms, limit=self._page
             )
             if executions:
                 locked.update(self._prune_batch(executions, retention_ms, counts))

@@ -1,6 +1,7 @@
 """Pruning: delete executions older than the retention in small batches, children first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, TextClause
@@ -24,15 +25,20 @@ def kept_by_a_workflow(executions: str) -> str:
 
 
 def _kept(executions: str) -> str:
-    # The handlers of an end that waits in the outbox read the execution: without it, its dead letter and its callbacks
-    # would be lost. The outbox is read once, since it has no index by execution.
-    has_end = f"{executions}.execution_id IN (SELECT o.execution_id FROM execution_ends AS o)"  # noqa: S608 - as above
-    return f"({kept_by_a_letter(executions)} OR {kept_by_a_workflow(executions)} OR {has_end})"
+    return f"({kept_by_a_letter(executions)} OR {kept_by_a_workflow(executions)})"
 
 
+# The handlers of an end that waits in the outbox read the execution: without it, its dead letter and its callbacks
+# would be lost. The outbox has no index by execution, and on CockroachDB a scan also reads the entries of handled rows.
+# So it is read once for a shard, and executions that end later than this are left to the next run.
+UNHANDLED = statement(
+    "execution_ends.unhandled",
+    """
+    SELECT now() AS read_at, ARRAY(SELECT execution_id FROM execution_ends WHERE shard = :shard) AS executions
+    """,
+)
 # Starts at the end of the previous batch, because the index still contains deleted entries. An execution with a dead
-# letter stays until the retention after the letter's resolution, an execution of a workflow until the workflow ends,
-# and an execution whose end is in the outbox until the end is handled.
+# letter stays until the retention after the letter's resolution, an execution of a workflow until the workflow ends.
 EXPIRED = statement(
     "executions.expired",
     """
@@ -41,6 +47,7 @@ EXPIRED = statement(
        WHERE shard = :shard AND completed_at IS NOT NULL
          AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
          AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+         AND completed_at < CAST(:read_at AS TIMESTAMPTZ)
        ORDER BY completed_at, execution_id LIMIT :limit)
     SELECT page.execution_id, page.completed_at, {kept} AS is_kept,
            page.completed_at < now() - (CAST(:retention_ms AS BIGINT) + {late_ms}) * INTERVAL '1 millisecond' AS is_late
@@ -190,12 +197,27 @@ class ExpiredPage(NamedTuple):
     are_late: bool
 
 
-def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> ExpiredPage:
+class UnhandledEnds(NamedTuple):
+    """Executions of a shard whose ends wait in the outbox, and the time of the database at which they were read."""
+
+    read_at: datetime
+    executions: Collection[str]
+
+
+def unhandled_ends(database: Database, shard: int) -> UnhandledEnds:
+    """Read the executions of a shard whose ends wait in the outbox."""
+    (row,) = database.fetch(UNHANDLED, {"shard": shard})
+    return UnhandledEnds(row.read_at, frozenset(row.executions))
+
+
+def expired(
+    database: Database, unhandled: UnhandledEnds, *, shard: int, after: Position, retention_ms: int, limit: int
+) -> ExpiredPage:
     """Read executions that ended before the retention, in order of completion, unless something keeps them."""
     params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
-    rows = database.fetch(EXPIRED, params)
+    rows = database.fetch(EXPIRED, params | {"read_at": unhandled.read_at})
     reached = Position(rows[-1].completed_at, rows[-1].execution_id) if len(rows) == limit else None
-    free = [row for row in rows if not row.is_kept]
+    free = [row for row in rows if not row.is_kept and row.execution_id not in unhandled.executions]
     return ExpiredPage(reached, [row.execution_id for row in free], any(row.is_late for row in free))
 
 

@@ -1,6 +1,5 @@
 """Control of workflows: pause, resume, cancel and deadline, and the chores that continue and delete workflows."""
 
-from functools import partial
 
 import pytest
 from sqlalchemy import text
@@ -13,7 +12,7 @@ from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError
 from app.kernel.formats import EPOCH
 from app.queue.executions.execution_cancellation import cancel_execution
-from app.queue.executions.execution_pruning import expired
+from app.queue.executions.execution_pruning import expired, unhandled_ends
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.features.workflows.workflow_chores import run_chore
@@ -195,8 +194,9 @@ def test_executions_are_kept_while_their_workflow_is_open(database: Database, is
     database.fetch(
         text("UPDATE executions SET completed_at = completed_at - INTERVAL '400 days' WHERE completed_at IS NOT NULL")
     )
-    find = partial(expired, database, shard=0, after=Position(EPOCH, ""), retention_ms=1_000, limit=9)
-    assert len(find().executions) == (2 if is_over else 0)
+    unhandled = unhandled_ends(database, 0)
+    found = expired(database, unhandled, shard=0, after=Position(EPOCH, ""), retention_ms=1_000, limit=9)
+    assert len(found.executions) == (2 if is_over else 0)
 
 
 def test_failures_before_a_job_are_told_in_the_node(database: Database) -> None:
