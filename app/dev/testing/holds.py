@@ -12,7 +12,8 @@ from app.queue.claiming.endpoint_rules import readable_limits
 from app.queue.reading.explanation import explain
 from app.queue.reading.waiting_reasons import FACTS, Facts
 
-_MOVED = {"WAITING_FOR_RUN_AT", "RETRYING_AFTER_ERROR"}  # no longer due: a worker has released it, or has tried it
+# No longer due: a worker has released it, or has tried it.
+_MOVED = {"WAITING_FOR_RUN_AT", "RETRYING_AFTER_ERROR", "SECRET_UNREADABLE"}
 _PAUSED = {"ENDPOINT_PAUSED", "QUEUE_PAUSED", "JOB_PAUSED"}
 
 

@@ -38,7 +38,7 @@ _PUT = put_ends_of(
     end_id="back.return_event",
     attempt="back.attempt - 1",
     at="now()",
-    reason="'HANDED_BACK'",
+    reason="back.reason",
     when="back.status = 'CANCELLED'",
 )
 _STATUS = """CASE WHEN e.cancel_requested_at IS NOT NULL

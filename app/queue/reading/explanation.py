@@ -28,6 +28,7 @@ LAST_EVENT = statement(
 read_together(LAST_EVENT, execution_id="TEXT")
 _REQUESTS = [ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED]
 _ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
+_MOVED = [ChangeReason.RESCHEDULED, ChangeReason.RUN_BY_HAND]
 CANCELLING = [
     *(ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, ChangeReason.JOB_PAUSED),
     *_REQUESTS,
@@ -96,9 +97,10 @@ def _waiting(reads: Reads, facts: Facts, reasons: Iterable[WaitingReason]) -> Ex
 
 
 def _waiting_for_run_at(reads: Reads, facts: Facts, details: dict[str, Any]) -> Explanation:
-    released = _event(reads, facts, [ChangeReason.SECRET_UNREADABLE])
-    if released.attempt > facts.attempt_count:
-        text = f"The worker {released.actor} could not decrypt a secret of its endpoint, so nothing was sent; the next"
+    moved = _event(reads, facts, [ChangeReason.SECRET_UNREADABLE, *_MOVED])
+    is_of_last_claim = moved.actor == facts.worker_id and moved.attempt > facts.attempt_count
+    if moved.reason is ChangeReason.SECRET_UNREADABLE and is_of_last_claim:
+        text = f"The worker {moved.actor} could not decrypt a secret of its endpoint, so nothing was sent; the next"
         text += f" try is due at {at(facts.run_at)}. Give the worker every key in use ({VARIABLE}=first,second) and"
         text += " restart it; its log names the secret."
         reason = "SECRET_UNREADABLE"

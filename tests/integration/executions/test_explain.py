@@ -10,9 +10,10 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.claiming.release import Release, release
-from app.queue.ending.execution_events import ChangeReason
+from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.waiting_reasons import MAX_ABOVE, MAX_AHEAD
+from schema.states import ExecutionStatus
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api
@@ -81,6 +82,18 @@ def deferred_without_a_key(_api: Api, database: Database, _id: str) -> None:
 def failing_after_a_deferral_without_a_key(api: Api, database: Database, execution_id: str) -> None:
     deferred_without_a_key(api, database, execution_id)
     failing(api, database, execution_id)
+
+
+def rescheduled_after_a_deferral_without_a_key(api: Api, database: Database, execution_id: str) -> None:
+    deferred_without_a_key(api, database, execution_id)
+    later(api, database, execution_id)
+    moved = [StateChange(execution_id, ExecutionStatus.QUEUED, ExecutionStatus.PENDING, 0)]
+    database.transact(lambda connection: record(connection, moved, actor="test", reason=ChangeReason.RESCHEDULED))
+
+
+def deferred_by_another_worker(api: Api, database: Database, execution_id: str) -> None:
+    deferred_without_a_key(api, database, execution_id)
+    database.fetch(text("UPDATE executions SET worker_id = 'another'"))  # as its claim does, which is no event
 
 
 def running(_api: Api, database: Database, _id: str) -> None:
@@ -185,6 +198,8 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (failing, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", True),
     (deferred_without_a_key, "SECRET_UNREADABLE", f"The worker {WORKER} could not decrypt a secret of its", True),
     (failing_after_a_deferral_without_a_key, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed", True),
+    (rescheduled_after_a_deferral_without_a_key, "WAITING_FOR_RUN_AT", "due at 20", True),
+    (deferred_by_another_worker, "WAITING_FOR_RUN_AT", "due at 20", True),
     (to_be_aborted, "ABORT_REQUESTED", "Its abort was requested by test; its worker aborts attempt 1 of 3", False),
     (aborted, "CANCELLED", "Attempt 1 was aborted by test; it may have been delivered.", False),
     (ignored, "SUCCEEDED", "failed (HTTP_ERROR: answered 503), which its retry policy ignores.", False),
