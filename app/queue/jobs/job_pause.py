@@ -14,13 +14,14 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
-from app.kernel.errors import ConflictError
+from app.kernel.errors import ConflictError, TaskExecutorError
 from app.kernel.sql import statement
 from app.queue.executions import on_hold
 from app.queue.executions.execution_cancellation import CancellationScope, cancel_ticks_in_pause
-from app.queue.jobs import job_queries, missed_ticks, retirement, unfinished_changes
+from app.queue.jobs import job_queries, retirement, unfinished_changes
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.unfinished_changes import Change
+from app.schedule.due_ticks import DueJob, count_missed
 from schema.states import JobStatus
 
 PAUSE = statement(
@@ -79,10 +80,24 @@ def begin_pause(connection: Connection, job_id: str, actor: str | None) -> First
     """Pause a job and put the first batch of its executions on hold; a scheduler finishes the change."""
     job, now = job_queries.lock_job(connection, job_id)
     _refuse_retired(connection, job, "paused")
-    connection.execute(PAUSE, {"job_id": job_id, "missed": missed_ticks.count(job, now)})
+    connection.execute(PAUSE, {"job_id": job_id, "missed": missed_ticks(job, now)})
     last = on_hold.hold(connection, job_id, actor)
     scope = CancellationScope(actor=actor, begun=False)
     return FirstBatch(Counter(), last, unfinished_changes.begin(connection, job_id, Change.PAUSE, scope, last))
+
+
+def missed_ticks(job: Job, now: datetime) -> int:
+    """Return the number of ticks until now that no scheduler has chosen: after a pause or an update none of them runs.
+
+    A timetable that the time zones of this machine cannot read has none, so that the job can still be changed.
+    """
+    if job.timetable is None or job.next_run_at is None:
+        return 0
+    due = DueJob(job.job_id, job.timetable, job.next_run_at, busy=False, now=now, horizon=now)
+    try:
+        return count_missed(due)
+    except TaskExecutorError:
+        return 0
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:

@@ -16,11 +16,12 @@ from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_cancellation import CancellationScope
-from app.queue.jobs import job_cancellation, job_insertion, job_queries, missed_ticks, retirement
+from app.queue.jobs import job_cancellation, job_insertion, job_queries, retirement
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_cancellation import RetirementBatch
 from app.queue.jobs.job_creation import MAX_TRIES, Creator
 from app.queue.jobs.job_model import Job, NewJob
+from app.queue.jobs.job_pause import missed_ticks
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from schema.states import CatchUp, JobStatus, Trigger
 
@@ -113,7 +114,7 @@ def _replace(
             return job_cancellation.settle(connection, job_id, scope)
         old = _updatable(connection, locked, new_id)
         # This statement decides, since a lock can be lost: the second of two updates finds the old version retired.
-        replaced = {"job_id": job_id, "new_id": new_id, "missed": missed_ticks.count(old, now)}
+        replaced = {"job_id": job_id, "new_id": new_id, "missed": missed_ticks(old, now)}
         if connection.execute(REPLACE, replaced).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired concurrently.")
         settled = job_cancellation.settle(connection, job_id, scope)
