@@ -13,7 +13,6 @@ from app.schedule.timetable import Timetable
 from schema.states import CatchUp, Overlap
 
 MAX_STEPS = 5000  # ticks of a cron job considered per statement; more than any max_catch_up
-MAX_COUNTED = 1000  # some 50 ms; one transaction may pause 500 jobs
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -85,10 +84,10 @@ def choose_ticks(job: DueJob, limit: int, grace: timedelta, late: int) -> Advanc
 
 
 def count_missed(job: DueJob) -> int:
-    """Return the number of ticks up to now that no scheduler has chosen; of a cron job at most MAX_COUNTED."""
+    """Return the number of ticks up to now that no scheduler has chosen; of a cron job at most MAX_STEPS."""
     if job.timetable.fixed_delay:
         return int(job.next_run_at <= job.now and not job.timetable.is_over(job.next_run_at))
-    return _missed(job, 0, job.now, MAX_COUNTED)[1]
+    return _missed(job, 0, job.now)[1]
 
 
 def makes_up_for_all(job: DueJob, grace: timedelta) -> bool:
@@ -135,9 +134,7 @@ def _walk(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance:
     return Advance(job, tuple(chosen[:size]), rest, skipped_catch_up=skipped)
 
 
-def _missed(
-    job: DueJob, most: int, until: datetime, max_steps: int = MAX_STEPS
-) -> tuple[list[datetime], int, datetime | None]:
+def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], int, datetime | None]:
     """Return the missed ticks that run (the latest `most`), the number of skipped ticks, and the tick after them."""
     first, ticks = job.next_run_at, job.timetable.ticks()
     if job.timetable.is_over(first):
@@ -149,7 +146,7 @@ def _missed(
     kept: deque[datetime] = deque(maxlen=most)
     tick: datetime | None = first
     steps = 0
-    while tick is not None and tick <= until and steps < max_steps:
+    while tick is not None and tick <= until and steps < MAX_STEPS:
         kept.append(tick)
         steps += 1
         tick = job.timetable.following(tick)

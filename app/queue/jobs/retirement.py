@@ -17,7 +17,7 @@ OPEN = statement(
     "jobs.last_open_execution",
     """
     SELECT execution_id, run_at FROM executions WHERE job_id = :job_id AND completed_at IS NULL
-     ORDER BY execution_id DESC LIMIT 1
+     ORDER BY run_at DESC LIMIT 1
     """,
 )
 _RETRIABLE = {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
@@ -35,7 +35,7 @@ def refusal(reader: Database | Connection, job: Job, action: str) -> str:
     another = "Create another job."
     if job.execution is not None and job.execution.status in _RETRIABLE:
         another = f"Create another job, or use POST /executions/{job.execution.execution_id}/retry."
-    for row in fetch(OPEN, {"job_id": job.job_id}):
+    for row in fetch(OPEN, {"job_id": job.job_id}) if action == "paused" else ():
         another = f"Its last execution, due at {at(row.run_at)}, is unfinished: to stop it, use"
         another += f" POST /executions/{row.execution_id}/cancel."
     return f"The job {job.job_id!r} {_end(fetch, job, when)}, and cannot be {action}. {another}"

@@ -1,6 +1,5 @@
 """Control of workflows: pause, resume, cancel and deadline, and the chores that continue and delete workflows."""
 
-
 import pytest
 from sqlalchemy import text
 
