@@ -1,5 +1,6 @@
 """TCP ports on the loopback address."""
 
+import atexit
 import random
 import socket
 from collections import deque
@@ -10,7 +11,7 @@ _LOWEST, _HIGHEST = 20_000, 32_000
 _given_out: set[int] = set()
 # A UDP socket on the same number tells other processes that a server will soon listen there.
 _RESERVED_AT_ONCE = 50
-_reserved: deque[socket.socket] = deque(maxlen=_RESERVED_AT_ONCE)
+_reserved: deque[socket.socket] = deque()
 
 
 def is_free(port: int) -> bool:
@@ -47,5 +48,12 @@ def _take(port: int) -> bool:
         reservation.close()
         return False
     _reserved.append(reservation)
+    _release(all_but=_RESERVED_AT_ONCE)
     _given_out.add(port)
     return True
+
+
+@atexit.register
+def _release(all_but: int = 0) -> None:
+    while len(_reserved) > all_but:
+        _reserved.popleft().close()
