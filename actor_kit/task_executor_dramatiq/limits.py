@@ -1,6 +1,7 @@
 """Limits: the values of Dramatiq's rate limiters, barriers and group callbacks, in the database of the service."""
 
 import math
+import os
 import random
 import threading
 import time
@@ -154,7 +155,7 @@ class SharedConnection(PostgresSender):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self._own = OwnConnection()
-        self._lock = threading.RLock()
+        self._locks: dict[int, threading.RLock] = {}  # by process id
 
     def run_until(self, until: float, sql: str, parameters: tuple[Any, ...]) -> Any:
         """Return the value of a statement; once more on a new connection if the connection broke.
@@ -162,15 +163,17 @@ class SharedConnection(PostgresSender):
         Raises LimiterError, _ConflictError, or BrokerConnectionError, also if it has no turn until then.
         """
         last = max(until, time.monotonic() + STATEMENT_SECONDS)
+        # A forked process takes a new lock: a thread that holds the old one may exist only in the parent.
+        lock = self._locks.setdefault(os.getpid(), threading.RLock())
         try:
-            while not self._lock.acquire(timeout=LOCK_SECONDS):
+            while not lock.acquire(timeout=LOCK_SECONDS):
                 if time.monotonic() >= last:
                     raise BrokerConnectionError("the database does not answer a statement of another thread")
             return self._run(sql, parameters)
         finally:
             # An Interrupt of Dramatiq may come right after the lock is taken, so only the lock knows whether it is.
             try:  # noqa: SIM105 - a call before the release could be interrupted, too
-                self._lock.release()
+                lock.release()
             except RuntimeError:
                 pass
 

@@ -1,5 +1,6 @@
 """ExecutionsLimiterBackend while the database, or another statement, lets it wait: turns, interrupts and patience."""
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -66,6 +67,25 @@ def test_others_have_their_turn_while_a_statement_waits(
     monkeypatch.setattr(limits, "STATEMENT_SECONDS", 1)
     with one_blocked(backend, database, database_url), ThreadPoolExecutor(1) as pool:
         assert pool.submit(backend.add, "other", 1, TTL).result(30)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_process_that_is_forked_during_a_statement_has_its_turn(
+    backend: ExecutionsLimiterBackend, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread with the turn exists in the parent only, so nothing would end its turn in the child."""
+    with one_blocked(backend, database, database_url):
+        if (process := os.fork()) == 0:
+            status = 1
+            try:
+                monkeypatch.setattr(limits, "PATIENCE_SECONDS", 1)
+                status = 0 if backend.add("other", 1, TTL) else 2
+                backend.close()
+            finally:
+                os._exit(status)
+        _, ended = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(ended) == 0
+    assert not backend.add("other", 1, TTL)
 
 
 def test_thread_that_waits_for_its_turn_can_be_interrupted(
