@@ -58,7 +58,8 @@ class HttpSender:
     def send(self, job: Job) -> None:
         """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
         status, text = self._exchange("POST", "/jobs", _body_of(job))
-        _answer(status, text)
+        if "job_id" not in _answer(status, text):  # another server may answer with any object
+            raise BrokerConnectionError(f"status {status} {FOREIGN}")
         if status == REPEATED:
             _note_repetition(job)
 

@@ -265,6 +265,8 @@ class OtherServer(BaseHTTPRequestHandler):
         ("200-<p>Sign in</p>", BrokerConnectionError),
         ("201", BrokerConnectionError),
         ("201-[]", BrokerConnectionError),
+        ("200-{}", BrokerConnectionError),
+        ('201-{"ok":1}', BrokerConnectionError),
         ("503-[]", BrokerConnectionError),
         ('502-{"error":"down"}', BrokerConnectionError),
         ("404-<p>Not found</p>", SendError),
