@@ -6,6 +6,7 @@ from typing import Any
 from task_executor_dramatiq.sending import Execute, SendError, execute_on
 
 IDLE = 0  # status of libpq: no transaction is open
+COMMITS = "the connection commits each statement (autocommit)"
 
 
 def executing(connection: Any) -> Execute:
@@ -18,10 +19,12 @@ def executing(connection: Any) -> Execute:
     def execute(sql: str, parameters: tuple[Any, ...]) -> Any:
         driver = _driver_connection(connection)
         if getattr(driver, "autocommit", False) is True:
-            run("SELECT 1", ())  # opens the transaction of `with connection:`, if there is one
             info = getattr(driver, "info", None)
-            if info is not None and int(info.transaction_status) == IDLE:
-                raise SendError("the connection commits each statement (autocommit): begin a transaction first")
+            if info is None:  # such as of pg8000: whether a transaction is open cannot be read
+                raise SendError(f"{COMMITS}: set autocommit = False")
+            run("SELECT 1", ())  # opens the transaction of `with connection:`, if there is one
+            if int(info.transaction_status) == IDLE:
+                raise SendError(f"{COMMITS}: begin a transaction first")
         return run(sql, parameters)
 
     return execute
