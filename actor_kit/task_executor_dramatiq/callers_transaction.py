@@ -21,13 +21,20 @@ def executing(connection: Any) -> Execute:
         if getattr(driver, "autocommit", False) is True:
             info = getattr(driver, "info", None)
             if info is None:  # such as of pg8000: whether a transaction is open cannot be read
-                raise SendError(f"{COMMITS}: set autocommit = False")
+                raise SendError(f"{COMMITS}: {_remedy(connection, 'set autocommit = False')}")
             run("SELECT 1", ())  # opens the transaction of `with connection:`, if there is one
             if int(info.transaction_status) == IDLE:
-                raise SendError(f"{COMMITS}: begin a transaction first")
+                raise SendError(f"{COMMITS}: {_remedy(connection, 'begin a transaction first')}")
         return run(sql, parameters)
 
     return execute
+
+
+def _remedy(connection: Any, remedy: str) -> str:
+    """Return a remedy for autocommit: the option for SQLAlchemy, else the given one."""
+    if hasattr(connection, "exec_driver_sql") or hasattr(connection, "get_bind"):
+        return 'leave out isolation_level="AUTOCOMMIT" of SQLAlchemy, with which begin() sends no BEGIN'
+    return remedy
 
 
 def _running(connection: Any) -> Execute:

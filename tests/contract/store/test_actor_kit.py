@@ -181,7 +181,7 @@ def test_connection_of_sqlalchemy_that_commits_each_statement_is_refused(
 ) -> None:
     engine = create_engine(parse_url(database_url).set(drivername=driver), isolation_level="AUTOCOMMIT")
     for open_one in (engine.connect, partial(Session, engine)):
-        with open_one() as one, pytest.raises(SendError, match=AUTOCOMMIT), actor.broker.transaction(one):
+        with open_one() as one, pytest.raises(SendError, match="AUTOCOMMIT"), actor.broker.transaction(one):
             actor.send("lost")
     engine.dispose()
     assert words(database) == []

@@ -4,8 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 from task_executor_dramatiq.callers_transaction import executing
 from task_executor_dramatiq.sending import SendError
+
+from schema.url import database_url as parse_url
 
 pytestmark = pytest.mark.postgresql_only
 
@@ -19,3 +22,12 @@ def test_autocommit_of_a_driver_that_shows_no_open_transaction_is_refused() -> N
     connection = SimpleNamespace(autocommit=True, cursor=execute)
     with pytest.raises(SendError, match=r"\(autocommit\): set autocommit = False"):
         executing(connection)("SELECT 1", ())
+
+
+@pytest.mark.parametrize("driver", ["postgresql+psycopg", "postgresql+psycopg2"])
+def test_refusal_of_sqlalchemy_names_the_option_to_leave_out(database_url: str, driver: str) -> None:
+    """`begin()` is no remedy: it sends no BEGIN."""
+    engine = create_engine(parse_url(database_url).set(drivername=driver), isolation_level="AUTOCOMMIT")
+    with engine.begin() as connection, pytest.raises(SendError, match='leave out isolation_level="AUTOCOMMIT"'):
+        executing(connection)("SELECT 1", ())
+    engine.dispose()
