@@ -38,7 +38,8 @@ def _remedy(connection: Any, remedy: str) -> str:
 
 
 def _running(connection: Any) -> Execute:
-    if iscoroutinefunction(getattr(connection, "execute", None)):
+    # A connection of a pool of asyncpg has no coroutine functions on Python 3.11, but a method of asyncpg.
+    if iscoroutinefunction(getattr(connection, "execute", None)) or hasattr(connection, "fetchrow"):
         raise TypeError(f"{type(connection)!r} is asynchronous: give a session or connection that is not")
     if hasattr(connection, "exec_driver_sql"):
         return lambda sql, parameters: connection.exec_driver_sql(sql, parameters).first()

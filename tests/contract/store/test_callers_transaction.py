@@ -1,8 +1,10 @@
 """Connections of callers: the actor kit refuses the ones that it cannot use in a transaction."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import asyncpg
 import pytest
 from sqlalchemy import create_engine
 from task_executor_dramatiq.callers_transaction import executing
@@ -31,3 +33,14 @@ def test_refusal_of_sqlalchemy_names_the_option_to_leave_out(database_url: str, 
     with engine.begin() as connection, pytest.raises(SendError, match='leave out isolation_level="AUTOCOMMIT"'):
         executing(connection)("SELECT 1", ())
     engine.dispose()
+
+
+def test_connection_of_a_pool_of_asyncpg_is_refused(database_url: str) -> None:
+    """Its methods are no coroutine functions on Python 3.11."""
+
+    async def refuse() -> None:
+        async with asyncpg.create_pool(database_url, min_size=1) as pool, pool.acquire() as connection:
+            with pytest.raises(TypeError, match="is asynchronous"):
+                executing(connection)
+
+    asyncio.run(refuse())
