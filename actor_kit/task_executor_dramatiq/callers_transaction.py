@@ -55,7 +55,9 @@ def _driver_connection(connection: Any) -> Any:
     if hasattr(connection, "get_bind"):
         connection = connection.connection()
     if hasattr(connection, "exec_driver_sql"):
-        return connection.connection.dbapi_connection
+        connection = connection.connection
+    if hasattr(connection, "dbapi_connection"):  # also of raw_connection(), whose `connection` is deprecated
+        return connection.dbapi_connection
     if hasattr(connection, "ensure_connection"):
         connection.ensure_connection()
     return getattr(connection, "connection", connection)

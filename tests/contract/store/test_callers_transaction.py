@@ -1,6 +1,7 @@
 """Connections of callers: the actor kit refuses the ones that it cannot use in a transaction."""
 
 import asyncio
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,3 +45,15 @@ def test_connection_of_a_pool_of_asyncpg_is_refused(database_url: str) -> None:
                 executing(connection)
 
     asyncio.run(refuse())
+
+
+@pytest.mark.parametrize("driver", ["postgresql+psycopg", "postgresql+psycopg2"])
+def test_raw_connection_of_sqlalchemy_runs_without_a_warning(database_url: str, driver: str) -> None:
+    engine = create_engine(parse_url(database_url).set(drivername=driver))
+    with closing(engine.raw_connection()) as connection:
+        assert executing(connection)("SELECT %s", (1,))[0] == 1
+        connection.rollback()
+        connection.dbapi_connection.autocommit = True
+        with pytest.raises(SendError, match="begin a transaction first"):
+            executing(connection)("SELECT %s", (1,))
+    engine.dispose()
