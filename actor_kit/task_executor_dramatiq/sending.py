@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from dramatiq.errors import BrokerConnectionError, BrokerError
 
@@ -111,7 +111,7 @@ class PostgresSender:
         except Exception:  # noqa: BLE001 - each driver raises its own, with the URL and its password
             raise ValueError(
                 "url: it is no URL of PostgreSQL, such as postgresql://USER:PASSWORD@HOST/DATABASE (without +psycopg;"
-                " a % in the password is %25)"
+                f" a % in the password is %25), or an option in it is unknown to the installed driver{_options_of(url)}"
             ) from None
         self._own: OwnConnection = ThreadConnection()
 
@@ -238,6 +238,15 @@ def _driver() -> tuple[Callable[..., Any], Callable[[str], dict[str, Any]]]:
             raise ImportError("install psycopg: pip install 'task-executor-dramatiq[postgresql]'") from None
         return psycopg2.connect, psycopg2.extensions.parse_dsn
     return psycopg.connect, conninfo_to_dict
+
+
+def _options_of(url: str) -> str:
+    """Return the names of the options of a URL; none if a name may be a part of a password."""
+    address, _, query = url.partition("?")
+    if not address.startswith(("postgresql://", "postgres://")) or "@" in query or "password" in query:
+        return ""
+    names = ", ".join(name for name, _ in parse_qsl(query))  # leaves out a name without a value
+    return names and f": {names}"
 
 
 def _body_of(job: Job) -> dict[str, Any]:

@@ -241,6 +241,24 @@ def test_refused_url_is_named_without_its_password(url: str) -> None:
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
+@each_case(
+    ("url", "names"),
+    [
+        ("postgresql://app:hunter2@db/te?newer=hunter2&sslmode=require", ": newer, sslmode"),
+        ("postgresql://app@db/te?newer=hunter2&hunter2", ": newer"),
+        ("postgresql://app@db/te?newer=hunter2&password=a&hunter2=b", ""),
+        ("postgresql://app:%zz?hunter2=b@db/te", ""),
+        ("host=db newer=hunter2 password=pass?hunter2=b", ""),
+    ],
+)
+def test_refused_url_names_its_options_unless_they_may_be_parts_of_a_password(url: str, names: str) -> None:
+    """An option may be newer than the installed driver."""
+    with pytest.raises(ValueError, match=r"^url: ") as caught:
+        TaskExecutorBroker(url=url)
+    assert str(caught.value).endswith(f"or an option in it is unknown to the installed driver{names}")
+    assert "hunter2" not in str(caught.value)
+
+
 class OtherServer(BaseHTTPRequestHandler):
     """Answers like a proxy: with a redirection, or with a page."""
 
