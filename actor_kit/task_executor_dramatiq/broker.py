@@ -18,11 +18,12 @@ from task_executor_dramatiq import unfinished
 from task_executor_dramatiq.actor_description import described
 from task_executor_dramatiq.callers_transaction import executing
 from task_executor_dramatiq.consumer import ActorConsumer, Starting
+from task_executor_dramatiq.http_sending import HttpSender
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.link import Links
 from task_executor_dramatiq.messages import Job, delay_of, endpoint_name, input_of, priority_of
 from task_executor_dramatiq.results import ExecutionsBackend
-from task_executor_dramatiq.sending import Execute, HttpSender, PostgresSender, UnknownActorError, enqueue
+from task_executor_dramatiq.sending import Execute, PostgresSender, UnknownActorError, enqueue
 from task_executor_dramatiq.sent_executions import SentExecutions
 
 DEFAULT_WORKER = "unix:/run/task-executor/actors"

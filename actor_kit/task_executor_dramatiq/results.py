@@ -8,9 +8,10 @@ from dramatiq.encoder import JSONEncoder
 from dramatiq.results import ResultBackend, ResultFailure, ResultMissing, ResultTimeout
 from dramatiq.results.backend import DEFAULT_TIMEOUT
 
+from task_executor_dramatiq.http_sending import HttpSender
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.messages import endpoint_name
-from task_executor_dramatiq.sending import HttpSender, MissingExecutionError
+from task_executor_dramatiq.sending import MissingExecutionError
 
 if TYPE_CHECKING:
     from task_executor_dramatiq.broker import TaskExecutorBroker

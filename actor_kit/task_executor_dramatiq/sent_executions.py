@@ -3,8 +3,9 @@
 from collections import OrderedDict
 from typing import Any
 
+from task_executor_dramatiq.http_sending import HttpSender
 from task_executor_dramatiq.messages import endpoint_name
-from task_executor_dramatiq.sending import HttpSender, MissingExecutionError, PostgresSender
+from task_executor_dramatiq.sending import MissingExecutionError, PostgresSender
 
 MAX_KNOWN_EXECUTIONS = 10_000
 

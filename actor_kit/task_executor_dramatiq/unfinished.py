@@ -3,7 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from task_executor_dramatiq.sending import HttpSender, PostgresSender
+from task_executor_dramatiq.http_sending import HttpSender
+from task_executor_dramatiq.sending import PostgresSender
 
 PAUSE_SECONDS = 0.05
 RATE = 10_000  # per second, the most that the service allows

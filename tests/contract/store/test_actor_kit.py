@@ -28,7 +28,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 from task_executor_dramatiq import TaskExecutorBroker, UnknownActorError
 from task_executor_dramatiq.celery_style import CeleryActor
-from task_executor_dramatiq.sending import HttpSender, MissingExecutionError, SendError
+from task_executor_dramatiq.http_sending import HttpSender
+from task_executor_dramatiq.sending import MissingExecutionError, SendError
 
 from app.catalog.endpoints.actor_endpoints import register
 from app.kernel.db import Database
