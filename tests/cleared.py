@@ -52,7 +52,8 @@ class Cleaner:
     def clear(self, url: str, kept: Collection[int] = ()) -> bool:
         """Leave the rows of a new copy, and return whether the next test may have the database.
 
-        The test has left the connections of the processes `kept` to the next test.
+        The next test gets the connections of the processes `kept`; threads of this test cannot use them any longer
+        (`tests.open_databases`).
         """
         self._uses[url] += 1
         if url not in self._connections:
@@ -102,7 +103,7 @@ def connected(url: str, name: str = "te-test-cluster") -> Any:
 
 
 def _is_left(cursor: Any, kept: Collection[int]) -> bool:
-    """Return whether no other connection is left; a thread of the test that has one could disturb the next test."""
+    """Return whether no connection is left but `kept`; a thread of the test that has one could disturb the next."""
     until = time.monotonic() + _LEAVE_SECONDS
     while _row(cursor, _OTHERS, [list(kept)])[0]:
         if time.monotonic() > until:
