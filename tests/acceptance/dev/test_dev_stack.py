@@ -75,9 +75,21 @@ def test_process_that_cannot_start_is_reported_with_its_output(database_url: str
 
 @pytest.mark.sampled
 @pytest.mark.timeout(800)
-@each_case("number", choice_of([signal.SIGINT, signal.SIGKILL], 2))
-def test_signal_to_serve_ends_every_process(number: signal.Signals, tmp_path: Path) -> None:
-    """The signal goes only to the process that the terminal started; before the first, blocks of the documents run.
+@each_case(
+    ("victim", "number", "status"),
+    choice_of(
+        [
+            ("app.dev serve", signal.SIGINT, 0),
+            ("app.dev serve", signal.SIGKILL, -signal.SIGKILL),
+            ("app.scheduler", signal.SIGKILL, 1),
+        ],
+        3,
+    ),
+)
+def test_signal_to_serve_or_a_child_ends_every_process_and_its_own_servers(
+    victim: str, number: signal.Signals, status: int, tmp_path: Path
+) -> None:
+    """The signal goes to one process only; before the first signal, blocks of the documents run.
 
     The blocks need curl, and do not run on a machine without it.
     """
@@ -94,13 +106,18 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals, tmp_path: Pa
                         _run_pages("".join(output), tmp_path)
                 finally:  # else the `with` statement would wait for its end
                     started = _descendants(served.pid)
-                    served.send_signal(number)
-        assert served.wait(60) == (-number if number == signal.SIGKILL else 0)
+                    processes = {served.pid: "app.dev serve"} | started
+                    os.kill(next(pid for pid, command in processes.items() if victim in command), number)
+        assert served.wait(60) == status
     names = " ".join(started.values())
     for name in ("postgres", "valkey-server", "tansu", "gunicorn", "dramatiq", "app.scheduler"):
         assert name in names
     # After a SIGKILL no process waits for the children, and each child must end by itself.
     eventually(lambda: not [pid for pid in started if _is_alive(pid)], what="the end of all processes")
+    data = re.search(r"postgres -D (\S+)", names)
+    assert data
+    # Only a later start removes the data of servers that a killed process has left.
+    assert status == -signal.SIGKILL or not Path(data[1]).exists()
 
 
 def _run_pages(printed: str, folder: Path) -> None:
