@@ -23,6 +23,9 @@ from brokers.worker_settings import WorkerSettings
 from tests import rows
 from tests.open_databases import OpenDatabases
 
+# Failed asserts of these modules show their values; by default pytest rewrites only test modules.
+pytest.register_assert_rewrite("tests.contract.features.limits.limited_plans", "tests.contract.store.metric_plans")
+
 SHARDS = [pytest.param(1, id="1 shard"), pytest.param(16, id="16 shards")]
 """The default numbers of shards on PostgreSQL and on CockroachDB."""
 
