@@ -97,7 +97,8 @@ def _waiting(reads: Reads, facts: Facts, reasons: Iterable[WaitingReason]) -> Ex
 
 
 def _waiting_for_run_at(reads: Reads, facts: Facts, details: dict[str, Any]) -> Explanation:
-    moved = _event(reads, facts, [ChangeReason.SECRET_UNREADABLE, *_MOVED])
+    reasons = [ChangeReason.SECRET_UNREADABLE, *_MOVED]
+    moved = _event(reads, facts, reasons) if facts.worker_id else _Event()  # else no worker has claimed it
     is_of_last_claim = moved.actor == facts.worker_id and moved.attempt > facts.attempt_count
     if moved.reason is ChangeReason.SECRET_UNREADABLE and is_of_last_claim:
         text = f"The worker {moved.actor} could not decrypt a secret of its endpoint, so nothing was sent; the next"
