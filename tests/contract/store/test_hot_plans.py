@@ -52,6 +52,7 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
             "claimed": [NOW, NOW],
             "defer_ms": [0, 0],
             "noted": [True, False],
+            "reasons": ["HANDED_BACK"] * 2,
             "claim_events": ["evt_1", "evt_2"],
             "return_events": ["evt_3", "evt_4"],
             "counted": ["exec_1"],
