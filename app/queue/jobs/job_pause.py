@@ -28,7 +28,7 @@ PAUSE = statement(
     "jobs.pause",
     """
     UPDATE jobs SET status = 'PAUSED', paused_at = now(), cron_next_run_at = NULL,
-                    skipped_catch_up = skipped_catch_up + :missed
+                    skipped_catch_up = skipped_catch_up + CAST(:missed AS BIGINT)
      WHERE job_id = :job_id AND status = 'ACTIVE'
     """,
 )

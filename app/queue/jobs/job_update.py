@@ -33,7 +33,7 @@ REPLACE = statement(
     "jobs.replace",
     """
     UPDATE jobs SET status = 'RETIRED', retired_at = now(), paused_at = NULL, cron_next_run_at = NULL,
-                    replaced_by_id = :new_id, skipped_catch_up = skipped_catch_up + :missed
+                    replaced_by_id = :new_id, skipped_catch_up = skipped_catch_up + CAST(:missed AS BIGINT)
      WHERE job_id = :job_id AND status <> 'RETIRED'
     RETURNING job_id
     """,
