@@ -7,8 +7,6 @@ import atexit
 import gc
 from typing import TYPE_CHECKING
 
-from app.kernel.late_pattern import import_marshmallow
-
 if TYPE_CHECKING:
     from flask import Flask
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
 gc.set_threshold(300_000)
 # An end needs no search for garbage either, which takes a third of the CPU time of a command: the system frees all.
 atexit.register(gc.freeze)
-# Before any module of the service imports it.
-import_marshmallow()
 
 
 def create_app() -> "Flask":

@@ -34,7 +34,6 @@ FORMED: dict[str, list[str]] = {
 }
 # Patterns without a proof, and why they are fast.
 BOUNDED = {
-    "app/kernel/late_pattern.py: LatePattern.__getattr__": "no schema of the product has an address of mail",
     "app/kernel/name_patterns.py: _compiled": "patterns of routes and names of endpoints have at most 128 characters",
     "app/kernel/sql.py: read_together.of_each": "it reads statements of the product",
 }
