@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import app  # noqa: F401  # isort: skip - first, because app puts off searches for garbage during the other imports
+# First of all imports, because `app` puts off searches for garbage during the others.
+from app.kernel.collector import spare_what_is_there  # isort: skip
 import dramatiq
 
 from actors.deliver import Deliveries
@@ -23,7 +24,6 @@ from app.catalog.loader import Catalog
 from app.feature import Feature
 from app.features import FEATURES
 from app.kernel import db, log
-from app.kernel.collector import spare_what_is_there
 from app.kernel.config import SettingError, Settings
 from app.kernel.gathered_log import GatheredLog
 from app.kernel.metrics import PROCESS
