@@ -5,28 +5,19 @@ In tests, PostgreSQL prepares each statement, and a lint refuses spellings that 
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from sqlalchemy import BindParameter, Executable, TextClause
+from sqlalchemy import Executable, TextClause
 
 
 class NamedStatement(TextClause):
-    """A text with the name of its statement.
-
-    Its parameters are found when SQLAlchemy first runs it: for all statements of a process that takes 3 % of its start,
-    and the driver runs hot statements without them.
-    """
+    """A text with the name of its statement."""
 
     inherit_cache = True
 
-    def __init__(self, name: str, sql: str) -> None:  # in place of TextClause's, which finds them at once
-        self.text = sql
+    def __init__(self, name: str, sql: str) -> None:
+        super().__init__(sql)
         self.name = name
-
-    @cached_property
-    def _bindparams(self) -> dict[str, BindParameter[Any]]:  # type: ignore[override]
-        return TextClause(self.text)._bindparams  # noqa: SLF001
 
 
 class HotStatement(NamedStatement):

@@ -79,13 +79,6 @@ def test_worker_does_not_search_for_garbage_while_it_imports() -> None:
     assert run(f"import dramatiq.cli, gc; before = {count}; import actors; print({count} - before)") <= 1
 
 
-@pytest.mark.parametrize("process", STARTS)
-def test_process_starts_without_searching_statements_for_parameters(process: str) -> None:
-    find = "found = [name for name, clause in REGISTRY.items() if '_bindparams' in vars(clause)]"
-    report = f"import json; from app.kernel.sql import REGISTRY; {find}; print(json.dumps(found))"
-    assert run(f"{STARTS[process][0]}; {report}") == []
-
-
 def test_processes_end_without_searching_for_garbage() -> None:
     report = "import atexit, gc, json; atexit.register(lambda: print(json.dumps(gc.get_freeze_count())))"
     assert run(f"{report}; import app") > 1_000, "a search would take a third of the CPU time of each command"
