@@ -20,10 +20,9 @@ def test_chosen_port_is_free_for_its_server_only_once() -> None:
 
 def test_reservations_are_few_and_closed() -> None:
     """An open socket that nobody closes is an error of the tests, at the end of the process, too."""
-    count = "len(os.listdir('/proc/self/fd'))"
-    program = (
-        f"import os; from app.dev.process.ports import free_port; before = {count}; [free_port() for _ in range(70)]"
-    )
+    count = "psutil.Process().num_fds()"
+    program = f"import psutil; from app.dev.process.ports import free_port; before = {count}"
+    program += "; [free_port() for _ in range(70)]"
     there = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{program}; print({count} - before)"],
         capture_output=True,
