@@ -54,14 +54,15 @@ def running(peers: Sequence[str] = (), trees: Sequence[Path] = ()) -> Iterator[S
         valkey = stack.enter_context(Valkey())
         ours = stack.enter_context(Ours(logs))
         versions = [stack.enter_context(Ours(logs, tree.name, tree=tree)) for tree in trees]
-        theirs = _peer_processes(ours, valkey, stack, logs) if peers else None
+        theirs = _peer_processes(ours, stack, logs) if peers else None
         others = [] if theirs is None else _peers(peers, ours, theirs)
         yield System(ours, [ours, *versions, *others], arrivals, plain, valkey, logs, theirs)
 
 
-def _peer_processes(ours: Ours, valkey: Valkey, stack: ExitStack, logs: Path) -> Processes:
-    """Prepare the environment of the peers, with a database for each that needs one."""
+def _peer_processes(ours: Ours, stack: ExitStack, logs: Path) -> Processes:
+    """Prepare the environment of the peers, with a database for each that needs one, and a Redis with a log on disk."""
     environment.build_peers()
+    valkey = stack.enter_context(Valkey("everysec"))
     given = {
         "PGDSN": peer.create_database(ours.stack.database_url, "pgqueuer"),
         "DBOS_URL": peer.create_database(ours.stack.database_url, "dbos"),

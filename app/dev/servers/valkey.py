@@ -11,9 +11,14 @@ from app.dev.servers.dev_server import Server, executable, package_directory
 
 
 class Valkey(Server):
-    """Empty Redis-compatible server with its data in memory."""
+    """Empty Redis-compatible server."""
 
     name = "valkey"
+
+    def __init__(self, appendfsync: str | None = None) -> None:
+        """Keep the data in memory only, or in a log that is synchronised with the disk `always` or `everysec`."""
+        super().__init__()
+        self._appendfsync = appendfsync
 
     @property
     def url(self) -> str:
@@ -21,7 +26,9 @@ class Valkey(Server):
 
     def _command(self, port: int) -> list[str]:
         options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
-        return [str(_binary()), *options, "--save", "", "--appendonly", "no"]
+        if self._appendfsync is None:
+            return [str(_binary()), *options, "--save", "", "--appendonly", "no"]
+        return [str(_binary()), *options, "--save", "", "--appendonly", "yes", "--appendfsync", self._appendfsync]
 
     def _answers(self, port: int) -> bool:
         client = redis.Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=Retry(NoBackoff(), 0))

@@ -27,18 +27,10 @@ RETRIES = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms":
 TOPIC = "unstable"
 
 
-class DurableValkey(Valkey):
-    """Valkey that writes each command to disk before the response, so that a kill loses nothing."""
-
-    def _command(self, port: int) -> list[str]:
-        given = super()._command(port)
-        given[given.index("--appendonly") + 1] = "yes"
-        return [*given, "--appendfsync", "always"]
-
-
 @pytest.fixture
-def durable_valkey() -> Iterator[DurableValkey]:
-    with start_or_skip(DurableValkey()) as server:
+def durable_valkey() -> Iterator[Valkey]:
+    """Valkey that writes each command to disk before the response, so that a kill loses nothing."""
+    with start_or_skip(Valkey("always")) as server:
         yield server
 
 
@@ -65,7 +57,7 @@ def failures(database: Database) -> Counter[str]:
 
 
 def test_redis_restart_during_deliveries_appends_each_entry_once(
-    database: Database, stack: Stack, durable_valkey: DurableValkey
+    database: Database, stack: Stack, durable_valkey: Valkey
 ) -> None:
     """Redis is killed between an append and its response, so the retry finds the entry only by its marker."""
     fields = {"stream": "s", "fields_template": {"n": "{{input.n}}"}, "timeout_ms": 1000}
