@@ -157,12 +157,12 @@ def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:
     is_idempotent = spec["acks"] == "all" and timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
         **_connection(spec, servers),
+        # linger.ms is librdkafka's 5 ms: with 1 ms, batches are smaller, and a record takes a quarter more CPU time.
         "acks": spec["acks"],
         **({"enable.idempotence": True} if is_idempotent else {"retries": 0}),
         "message.timeout.ms": max(timeout_ms - _SCAN_MS, timeout_ms // 2, 10),
         # A missing topic is an error of its own, and must be detected within the timeout.
         "topic.metadata.propagation.max.ms": max(timeout_ms // 4, 1),
-        "linger.ms": 1,
         "socket.keepalive.enable": True,
         "log.connection.close": False,
     }
