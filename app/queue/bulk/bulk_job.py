@@ -20,25 +20,9 @@ _IDS = {"execution_ids": "execution_id", "letter_ids": "letter_id"}
 class BulkJob(RowValue):
     """Row of a bulk job, with the columns that every kind has. A subclass adds its key and its count of processed rows.
 
-    Attributes:
-        status: RUNNING, PAUSED, STOPPED or DONE.
-        waits_for_turn: Whether the bulk job is RUNNING but no scheduler holds it.
-        wanted: Filter as stored; see `stored_filter` and `loaded_filter`.
-        rate: Largest number of rows to process in a second.
-        actor: Requester, such as the name of an API key; None if unknown.
-        refused: Number of rows that could not be processed.
-        last_refusal: Message of the last refused row; None without refused rows.
-        reached_at: Time column of the last processed row; None before the first row.
-        reached_id: Key of the last processed row; empty before the first row.
-        created_at: Start; later rows are not touched.
-        ended_at: Instant of STOPPED or DONE; None before.
-
-    Example:
-        @dataclass(frozen=True, slots=True, kw_only=True)
-        class Redrive(BulkJob):
-            redrive_id: str
-            to_endpoint: str | None
-            redriven: int
+    `waits_for_turn` is true while the bulk job is RUNNING but no scheduler holds it. `rate` is the largest number of
+    rows per second. `refused` counts the rows that could not be processed. `reached_at` and `reached_id` are time and
+    key of the last processed row: None and empty before the first. Rows later than `created_at` are not touched.
     """
 
     status: BulkJobStatus
@@ -60,14 +44,9 @@ class BulkJob(RowValue):
 
 
 class BatchResult(NamedTuple):
-    """Result of one batch.
+    """Result of one batch: the new cursor, numbers of rows, and the message of the last refused row.
 
-    Attributes:
-        reached: New cursor, the position of the last row of the batch.
-        done: Number of processed rows.
-        refused: Number of refused rows.
-        refusal: Message of the last refused row; None without refused rows.
-        is_last: Whether no row is left, so that the bulk job is DONE.
+    With `is_last` no row is left, so that the bulk job is DONE.
     """
 
     reached: Position
@@ -78,30 +57,13 @@ class BatchResult(NamedTuple):
 
 
 def stored_filter(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a filter without its None values, ready for JSON.
-
-    Args:
-        values: Filter by name; instants are `datetime`.
-
-    Returns:
-        Values with RFC 3339 texts for instants, and texts of ids as requests have them.
-
-    Example:
-        stored_filter({"endpoint": "mail", "labels": None})  # {"endpoint": "mail"}
-    """
+    """Return a filter without its None values, ready for JSON: with RFC 3339 texts, and ids as requests have them."""
     given = with_joined_ids({name: value for name, value in values.items() if value is not None})
     return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in given.items()}
 
 
 def loaded_filter(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a stored filter.
-
-    Args:
-        stored: Result of `stored_filter`.
-
-    Returns:
-        Values, with `datetime` for names that end with `_after` or `_before`, and tuples of ids.
-    """
+    """Return the values of a stored filter: instants for names ending in `_after` or `_before`, and tuples of ids."""
     values: dict[str, Any] = {
         name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
         for name, value in stored.items()

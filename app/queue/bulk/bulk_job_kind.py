@@ -24,12 +24,7 @@ W = TypeVar("W", bound=BulkJob)
 
 @dataclass(frozen=True, slots=True)
 class FilteredRow(Generic[T]):
-    """Row of the index that a bulk job reads.
-
-    Attributes:
-        position: Time and key of the row, from which the cursor continues.
-        item: Item to process; None if the filter does not match the row.
-    """
+    """Row of the index that a bulk job reads; `item` is None if the filter does not match the row."""
 
     position: Position
     item: T | None
@@ -39,123 +34,41 @@ class BulkJobKind(Protocol[W, Q, T]):
     """Form of a kind of bulk job: its row is `W`, its filter `Q`, and an item that it processes `T`.
 
     A scheduler calls the methods on the thread of the kind's chore; web processes call `next` for a preview.
-
-    Attributes:
-        bulk_jobs: Store of the bulk jobs of the kind.
-
-    Example:
-        class RedriveJob:
-            bulk_jobs = REDRIVES
-
-            def __init__(self, creator: Creator) -> None:
-                self._database = creator.database
-
-            def filter_of(self, bulk_job: Redrive) -> LetterFilter:
-                given = loaded_filter(bulk_job.wanted)
-                until = min(given.pop("failed_before", bulk_job.created_at), bulk_job.created_at)
-                return LetterFilter(**given, failed_before=until)
-
-            def next(
-                self, database: Database, wanted: LetterFilter, after: Position, limit: int
-            ) -> list[FilteredRow[DeadLetter]]:
-                return next_letters(database, wanted, after, limit)
-
-            def count(
-                self, database: Database, wanted: LetterFilter, after: Position, limit: int
-            ) -> RowCount | None:
-                return count_letters(database, wanted, after, limit)
-
-            def at_once(self, bulk_job: Redrive) -> int:
-                return AT_ONCE
-
-            def allowance(self, bulk_job: Redrive) -> int | None:
-                return None
-
-            def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
-                return self._database.transact(partial(redrive_executions, each=items, actor=bulk_job.actor))
-
-
-        chores = bulk_chores("redrives", RedriveJob(creator), context)  # in Feature.chores
+    `RedriveJob` of the dead letters is an example.
     """
 
     bulk_jobs: BulkJobStore[W]
 
     def filter_of(self, bulk_job: W) -> Q:
-        """Return the filter of a bulk job, bounded by the time of its creation.
-
-        Args:
-            bulk_job: Bulk job with its stored filter.
-        """
+        """Return the filter of a bulk job, bounded by the time of its creation."""
 
     def next(self, database: Database, wanted: Q, after: Position, limit: int) -> Sequence[FilteredRow[T]]:
-        """Read the next rows of the index, oldest first, without locks.
-
-        Args:
-            database: Database of the service.
-            wanted: Filter of the bulk job.
-            after: Cursor; only later rows are read.
-            limit: Number of rows.
-
-        Returns:
-            `limit` rows, matching or not; fewer rows at the end of the index.
-        """
+        """Read the next `limit` rows of the index, matching or not, oldest first, without locks; fewer at its end."""
 
     def count(self, database: Database, wanted: Q, after: Position, limit: int) -> RowCount | None:
-        """Count the rows that `next` would read.
-
-        Args:
-            database: Database of the service.
-            wanted: Filter of the bulk job.
-            after: Cursor; only later rows are counted.
-            limit: Largest number of rows.
-
-        Returns:
-            Numbers of rows; None if only the rows themselves show whether they match.
-        """
+        """Count the rows that `next` would read; None if only the rows themselves show whether they match."""
 
     def at_once(self, bulk_job: W) -> int:
-        """Return the maximum number of matching rows per transaction.
-
-        Args:
-            bulk_job: Bulk job with its stored parameters.
-        """
+        """Return the maximum number of matching rows per transaction."""
 
     def allowance(self, bulk_job: W) -> int | None:
         """Return how many more matching rows may be processed for now; asked before each batch.
 
-        Args:
-            bulk_job: Bulk job as it was when its turn began.
-
-        Returns:
-            A number; 0 ends the turn, and the next turn asks again. None sets no bound beside the rate.
+        0 ends the turn, and the next turn asks again. None sets no bound beside the rate.
         """
 
     def process(self, bulk_job: W, items: Sequence[T]) -> OperationResult:
         """Process items in the ambient transaction of this thread, which `Database.transact` joins.
 
-        Args:
-            bulk_job: Bulk job with its stored parameters.
-            items: Matching items of the batch, oldest first. An item may have changed since it was read.
-
-        Returns:
-            Number of executions that are due now by queue, and the refused items with their errors.
-
-        Raises:
-            TaskExecutorError: The batch is rolled back and halved, until the failing item is alone and counts as
-                refused. A status from 500 on ends the turn instead.
-            Exception: An error of the code stops the bulk job at the failing item; the log names it.
+        The items are in order, the oldest first. An item may have changed since it was read. After a TaskExecutorError
+        the batch is rolled back and halved, until the failing item is alone and counts as refused. A status from 500 on
+        ends the turn instead. Any other error stops the bulk job at the failing item; the log names it.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class BulkPreview(Generic[T]):
-    """Preview of a bulk job.
-
-    Attributes:
-        count: Number of matching rows that were read.
-        sample: The first SAMPLE matching items.
-        is_complete: Whether all rows were read.
-    """
+    """Number of matching rows that were read, and the first SAMPLE items; `is_complete` if all rows were read."""
 
     count: int
     sample: Sequence[T]
@@ -165,24 +78,7 @@ class BulkPreview(Generic[T]):
 def preview(
     database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q, *, at_once: int = READ_AT_ONCE, most: int = MAX_COUNTED
 ) -> BulkPreview[T]:
-    """Preview a bulk job with a filter, without changes.
-
-    Args:
-        database: Database of the service.
-        kind: Kind of the bulk job.
-        wanted: Filter.
-        at_once: Rows per read.
-        most: Largest number of rows to read.
-
-    Returns:
-        Number of matching rows, and the first of them.
-
-    Raises:
-        UnavailableError: The database gives no answer.
-
-    Example:
-        found = preview(database, RedriveJob(creator), LetterFilter(endpoint="mail"))
-    """
+    """Preview a bulk job with a filter, without changes, from up to `most` rows."""
     found, after, read, counted = list[T](), BEGINNING, 0, None
     while read < most:
         rows = kind.next(database, wanted, after, at_once)

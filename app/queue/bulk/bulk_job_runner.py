@@ -51,14 +51,7 @@ class _NotHeldError(Exception):
 class BulkJobRunner:
     """Runner of the bulk jobs of a kind, for one scheduler process. Only one thread may run it at a time.
 
-    Attributes:
-        database: Database of the service.
-        kind: Kind of the bulk jobs.
-        scheduler_id: Id of the scheduler process.
-        hint: Wakes the workers of a queue.
-        stopping: Returns True once the process shuts down; asked between batches.
-        at_once: Rows per read.
-        max_running: Largest number of bulk jobs per call of `run`.
+    `stopping` is asked between batches. `at_once` is the number of rows per read, `max_running` of bulk jobs per run.
     """
 
     database: Database
@@ -72,14 +65,8 @@ class BulkJobRunner:
     def run(self, counts: Counter[str] | None = None) -> BulkCounts:
         """Process each bulk job for one turn: up to one second's worth of its rate, or TURN_SECONDS.
 
-        Args:
-            counts: Receives `processed` and `refused` after the commit of each batch; None for no such counts.
-
-        Returns:
-            The sum of the counts of all bulk jobs.
-
-        Raises:
-            Exception: First error of a bulk job, after the turns of all other bulk jobs.
+        `counts` receives `processed` and `refused` after the commit of each batch. Raises the first error of a bulk
+        job, after the turns of all other bulk jobs.
         """
         total, failure, store = BulkCounts(), None, self.kind.bulk_jobs
         counts = Counter() if counts is None else counts
@@ -195,12 +182,7 @@ def _refusal(error: Exception) -> TaskExecutorError | None:
 
 
 def first_matches(rows: Sequence[FilteredRow[T]], max_matches: int) -> Sequence[FilteredRow[T]]:
-    """Return the first rows with at most `max_matches` matches, and the rows without a match behind them.
-
-    Args:
-        rows: Rows in the order of the index.
-        max_matches: Largest number of matching rows.
-    """
+    """Return the first rows with at most `max_matches` matches, and the rows without a match behind them."""
     matches = 0
     for number, row in enumerate(rows):
         matches += row.item is not None

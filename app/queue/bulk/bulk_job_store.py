@@ -25,26 +25,10 @@ W = TypeVar("W", bound=BulkJob)
 
 
 class BulkJobStore(Generic[W]):
-    """Store of the bulk jobs of one kind. Threads may share a store.
+    """Store of the bulk jobs of one kind; safe to use from several threads.
 
-    Args:
-        table: Table with the columns of BulkJob except `waits_for_turn`, and with `holder` and `held_until`.
-        make: Class of a row.
-        key: Name of the key's column.
-        done: Name of the column with the number of processed rows.
-        noun: Name of the kind in messages.
-        missing: Error of an unknown id.
-
-    Example:
-        REDRIVES = BulkJobStore(
-            tables.redrives,
-            Redrive,
-            key="redrive_id",
-            done="redriven",
-            noun="redrive",
-            missing=RedriveNotFoundError,
-        )
-        redrive = REDRIVES.begin(database, ids.redrive_id(), wanted=stored_filter({"endpoint": "mail"}), rate=10)
+    The table has the columns of BulkJob except `waits_for_turn`, and `holder` and `held_until`. `key` and `done` are
+    names of columns: of the id, and of the number of processed rows. `noun` is the name of the kind in messages.
     """
 
     def __init__(
@@ -57,26 +41,13 @@ class BulkJobStore(Generic[W]):
         self.statements = BulkJobStatements.of(table.name, key=key, done=done)
 
     def begin(self, database: Database, bulk_job_id: str, **values: Any) -> W:
-        """Store a new bulk job with the status RUNNING; a scheduler starts it within seconds.
-
-        Args:
-            database: Database of the service.
-            bulk_job_id: New id. A second call with the same id changes nothing.
-            **values: Further columns, such as `wanted`, `rate` and `actor`.
-
-        Returns:
-            The stored bulk job.
-        """
+        """Store a RUNNING bulk job; a scheduler starts it within seconds. A second call with the id changes nothing."""
         given = {self.key: bulk_job_id, "status": BulkJobStatus.RUNNING} | values
         database.fetch(insert(self._table).values(given).on_conflict_do_nothing(index_elements=[self.key]))
         return self.get(database, bulk_job_id)
 
     def get(self, database: Database, bulk_job_id: str) -> W:
-        """Read a bulk job.
-
-        Raises:
-            NotFoundError: No bulk job has this id; the class is that of the kind.
-        """
+        """Read a bulk job; raises the NotFoundError of its kind."""
         rows = database.fetch(select(*self._columns, self._waits).where(self._columns[self.key] == bulk_job_id))
         if not rows:
             raise self._missing.of(bulk_job_id)
@@ -88,19 +59,9 @@ class BulkJobStore(Generic[W]):
         return page_of(rows, "created_at", self.key, wanted, self._make.from_row)
 
     def change(self, database: Database, bulk_job_id: str, status: BulkJobStatus) -> W:
-        """Pause, resume or stop a bulk job, after the batch that is being processed.
+        """Pause, resume or stop a bulk job, after the batch that is being processed; return it in this state.
 
-        Args:
-            database: Database of the service.
-            bulk_job_id: Id of the bulk job.
-            status: PAUSED, RUNNING or STOPPED.
-
-        Returns:
-            The bulk job in this state, also if it had the state before.
-
-        Raises:
-            NotFoundError: No bulk job has this id; the class is that of the kind.
-            ConflictError: The bulk job has ended in another state.
+        Raises the NotFoundError of its kind, or ConflictError for a bulk job that has ended in another state.
         """
         changed = database.fetch(self.statements.change, {"id": bulk_job_id, "status": status.value})
         found = self.get(database, bulk_job_id)
@@ -113,46 +74,20 @@ class BulkJobStore(Generic[W]):
         return [row.id for row in database.fetch(self.statements.running, {"limit": limit})]
 
     def hold(self, database: Database, bulk_job_id: str, scheduler_id: str) -> bool:
-        """Hold a bulk job for HELD_SECONDS, or renew the hold.
-
-        Args:
-            database: Database of the service.
-            bulk_job_id: Id of the bulk job.
-            scheduler_id: Id of the scheduler process.
-
-        Returns:
-            False if another scheduler holds the bulk job, or if it is not RUNNING.
-        """
+        """Hold a bulk job for HELD_SECONDS, or renew the hold; false if another scheduler holds it, or it is over."""
         params = {"id": bulk_job_id, "holder": scheduler_id, "seconds": HELD_SECONDS}
         return bool(database.fetch_unless_locked(self.statements.hold, params))
 
     def lock(self, database: Database, bulk_job_id: str, before: Position) -> bool:
-        """Lock a bulk job in the ambient transaction, before its rows are processed.
-
-        Args:
-            database: Database with the transaction.
-            bulk_job_id: Id of the bulk job.
-            before: Cursor behind which the batch begins.
-
-        Returns:
-            False unless the bulk job is RUNNING and its cursor is `before`.
-        """
+        """Lock a bulk job in the ambient transaction; false unless it is RUNNING and its cursor is `before`."""
         return bool(database.fetch(self.statements.lock, {"id": bulk_job_id} | _cursor(before)))
 
     def advance(
         self, database: Database, bulk_job_id: str, scheduler_id: str, before: Position, result: BatchResult
     ) -> bool:
-        """Store the counts and cursor of a batch in the ambient transaction, after its rows are processed.
+        """Store the counts and the cursor of a batch in the ambient transaction, after its rows are processed.
 
-        Args:
-            database: Database with the transaction.
-            bulk_job_id: Id of the bulk job.
-            scheduler_id: Id of the scheduler process.
-            before: Cursor behind which the batch begins.
-            result: Counts and new cursor.
-
-        Returns:
-            False as `lock` does; the transaction must then roll back.
+        Returns false as `lock` does; the transaction must then roll back.
         """
         params = _cursor(before) | {
             "id": bulk_job_id,

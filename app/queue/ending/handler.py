@@ -13,12 +13,9 @@ from app.queue.ending.outbox_rows import End
 class HandlerResult(NamedTuple):
     """Result of a handler, applied once its transaction is committed.
 
-    Attributes:
-        queues: Numbers of executions that became due, by queue; their workers are woken.
-        counts: Amounts to add to the metrics.
-        follow_ups: Keys of work that the handler continues after the commit.
-        durations: Values to observe in histograms.
-        ends: Ids of completion events that the handler has written itself.
+    `queues` has numbers of executions that became due; their workers are woken. `counts` and `durations` are added to
+    the metrics. `follow_ups` are keys of work that the handler continues after the commit. `ends` are ids of completion
+    events that the handler has written itself.
     """
 
     queues: Mapping[str, int] = {}
@@ -34,34 +31,19 @@ Apply = Callable[[Connection, Sequence[End]], HandlerResult]
 class Handler(NamedTuple):
     """Handler of completion events: runs `apply` for the events that it `concerns`, each event exactly once.
 
-    `apply` runs in the transaction that takes the events out of the outbox, and again if the transaction is repeated.
-    `apply` writes to this database and has no other effect. It reads by indexes, and locks rows in the order of their
-    keys, executions first. Threads of workers and schedulers run it concurrently, for different events.
+    `apply` runs in the transaction that takes up to 200 events out of the outbox, and again if the transaction is
+    repeated. It writes to this database and has no other effect. It reads by indexes, and locks rows in the order of
+    their keys, executions first. Threads of workers and schedulers run it concurrently, for different events.
 
     Only subscribed events reach the outbox: see `app.queue.ending.subscriptions`. If an event causes an error of
     `apply`, instead of the database, `apply` runs again for each event alone. An event that fails alone is deferred for
     2 s, doubled after each failure up to an hour.
 
-    Attributes:
-        name: Name in the log and the metrics. It is stored with deferred events, so it must not change.
-        concerns: Returns whether the handler has work for an event; without I/O.
-        apply: Does the work for up to 200 events, all of which it concerns.
-        apply_together: Replaces `apply` for a batch, and may do more. If it fails, the events are handled alone.
-        counters: Counters in `HandlerResult.counts`, and series that the handler changes itself, all without labels.
-        follow_up: Continues the work of one key after the commit, in transactions of its own; a result with follow-ups
-            is continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
+    The `name` is stored with deferred events, so it must not change. `concerns` does no I/O. `apply_together` replaces
+    `apply` for a batch, and may do more. `counters` are all counters of the handler, without labels.
 
-    Example:
-        def _has_failed(end: End) -> bool:
-            return end.status is ExecutionStatus.FAILED
-
-
-        def _note(connection: Connection, ends: Sequence[End]) -> HandlerResult:
-            connection.execute(NOTE, {"ids": sorted(end.execution_id for end in ends)})
-            return HandlerResult()
-
-
-        NOTES = Handler("notes", _has_failed, _note)
+    `follow_up` continues the work of one key after the commit, in transactions of its own; a result with follow-ups is
+    continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
     """
 
     name: str

@@ -73,16 +73,7 @@ class _HandlerError(Exception):
 class OutboxProcessor:
     """Handles completion events of one database. Threads and processes may run several processors concurrently.
 
-    Args:
-        database: Database of the outbox.
-        handlers: Handlers, in the order in which they run; see `completion_handlers`.
-        values: Metrics of the process.
-        stopping: Returns True once the processor shall stop between two transactions.
-
-    Example:
-        processor = OutboxProcessor(database, handlers=completion_handlers(FEATURES))
-        for queue in processor.handle(end_ids).queues:
-            hint(queue)
+    The handlers run in their order; see `completion_handlers`. `stopping` is asked between two transactions.
     """
 
     def __init__(
@@ -103,16 +94,9 @@ class OutboxProcessor:
             values.begin(counter)
 
     def handle(self, end_ids: Sequence[str]) -> OutboxResult:
-        """Handle events that no other process handles and that have not failed before.
+        """Handle events that no other process handles and that have not failed before; 200 share a transaction.
 
-        Args:
-            end_ids: Ids of the events; 200 share a transaction.
-
-        Returns:
-            Numbers of done and deferred events, and the queues with executions that became due.
-
-        Raises:
-            UnavailableError: The database cannot be reached; some events may be left.
+        Raises UnavailableError if the database cannot be reached; some events may be left.
         """
         done = OutboxResult()
         for start in range(0, len(end_ids), BATCH):
@@ -129,16 +113,9 @@ class OutboxProcessor:
         return done
 
     def handle_alone(self, end_id: str) -> OutboxResult:
-        """Handle one event, and defer it for handlers that fail.
+        """Handle one event unless another process handles it, and defer it for handlers that fail.
 
-        Args:
-            end_id: Id of the event; nothing happens if another process handles it.
-
-        Returns:
-            One done or deferred event, or none.
-
-        Raises:
-            UnavailableError: The database cannot be reached; the event is left.
+        Raises UnavailableError if the database cannot be reached; the event is left.
         """
         failed = set[str]()
         while True:
@@ -158,17 +135,9 @@ class OutboxProcessor:
                 return self._database.transact(partial(self._try_alone, end_id, every))
 
     def follow_up(self, name: str, key: str) -> OutboxResult:
-        """Continue the work of a handler after a commit.
+        """Continue the work of a handler after a commit, by one of its follow-ups; its result may have further ones.
 
-        Args:
-            name: Name of the handler.
-            key: One of the handler's follow-ups.
-
-        Returns:
-            The queues with executions that became due, follow-ups for further calls, and written events.
-
-        Raises:
-            UnavailableError: The database cannot be reached; a chore continues the work.
+        Raises UnavailableError if the database cannot be reached; a chore continues the work.
         """
         handler = next(handler for handler in self._handlers if handler.name == name)
         if handler.follow_up is None:

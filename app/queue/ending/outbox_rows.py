@@ -138,20 +138,12 @@ def put_ends(connection: Connection, changes: Sequence[StateChange], reason: Cha
 class End(NamedTuple):
     """A completion event: the end of an attempt or of an execution.
 
-    Attributes:
-        end_id: Id of the event.
-        shard: Shard of the execution.
-        execution_id: Id of the execution.
-        endpoint: Name of the endpoint.
-        status: State of the execution afterwards; RETRYING if an attempt has failed and a further attempt follows.
-        attempt: Number of the ended attempt; with a `reason`, the number of the last attempt.
-        followed: Events to which the execution is subscribed.
-        is_rejected: Whether the retry policy rejected the failure, so that it leaves no dead letter.
-        reason: Reason of an end without an attempt; None for the end of an attempt. A later release may have further
-            reasons than ChangeReason.
-        ended_at: Instant of the end, by the clock of the database.
-        tries: Number of earlier tries of the handlers that failed.
-        effects_left: Names of the handlers that still have to run; None for all handlers.
+    `status` is the state of the execution afterwards: RETRYING if an attempt has failed and a further attempt follows.
+    With a `reason` it ended without an attempt, and `attempt` is the number of the last one; a later release may have
+    further reasons than ChangeReason. `followed` are the events to which the execution is subscribed. With
+    `is_rejected` the retry policy rejected the failure, so that it leaves no dead letter. `ended_at` is by the clock of
+    the database. `tries` counts earlier tries of handlers that failed, and `effects_left` names the handlers left;
+    None: all.
     """
 
     end_id: str
