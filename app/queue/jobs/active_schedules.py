@@ -1,6 +1,5 @@
 """Active schedules: the timetables of repeating jobs, read without their inputs."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -8,8 +7,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row
 
-from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import ListIndex
+from app.kernel.db import Database
+from app.kernel.db.chunked_scan import ChunkedRead, ListIndex
 from app.kernel.db.paging import Part
 from app.kernel.unreadable import readable
 from app.queue.jobs.job_list import REPEATS, JobFilter
@@ -62,23 +61,15 @@ def active_schedules(
     wanted = replace(wanted, status=JobStatus.ACTIVE)
     leading: Mapping[ColumnElement[str], str] = {} if wanted.endpoint is None else {_J.endpoint: wanted.endpoint}
     index = ListIndex(_J.created_at, _J.job_id, (REPEATS,), leading)
-    part, until = Part.between(wanted.created_after, wanted.created_before, None), time.monotonic() + bounds.seconds
-    found: list[Row[Any]] = []
-    while True:
-        rows, reached = chunked_scan.pass_through(
-            database,
-            index,
-            part,
-            columns=_COLUMNS,
-            conditions=wanted.conditions(index),
-            limit=bounds.most + 1 - len(found),
-            size=_STRIDE,
-        )
-        found += rows
-        if reached is None or len(found) > bounds.most or time.monotonic() >= until:
-            is_complete = reached is None and len(found) <= bounds.most
-            return _schedules(found[: bounds.most]), is_complete
-        part = part._replace(start=reached)
+    rows, after = ChunkedRead(bounds.seconds, _STRIDE).page(
+        database,
+        index,
+        Part.between(wanted.created_after, wanted.created_before, None),
+        columns=_COLUMNS,
+        conditions=wanted.conditions(index),
+        limit=bounds.most,
+    )
+    return _schedules(rows), after is None
 
 
 def _schedules(rows: Sequence[Row[Any]]) -> list[ActiveSchedule]:
