@@ -81,7 +81,6 @@ def stored_json(text: str) -> Any:
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Return whether parsed JSON is nested deeper than `levels`."""
     level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(levels):
         level = [

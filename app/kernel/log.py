@@ -71,7 +71,6 @@ class TextFormatter(logging.Formatter):
         return _printable(super().formatMessage(record))
 
     def line(self, created: float, kind: LineKind[T], subject: T) -> str:
-        """Format a line of a kind, as `format` formats its record."""
         moment = f"{_local_second(int(created))},{int(created % 1 * 1000):03d}"
         return _printable(f"{moment} INFO    {kind.logger.name}: {kind.message(subject)}")
 

@@ -11,8 +11,6 @@ from sqlalchemy import Executable, TextClause
 
 
 class NamedStatement(TextClause):
-    """A text with the name of its statement."""
-
     inherit_cache = True
 
     def __init__(self, name: str, sql: str) -> None:

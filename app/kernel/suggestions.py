@@ -38,7 +38,6 @@ class StrictSchema(Schema):
         unknown = RAISE
 
     def handle_error(self, error: ValidationError, data: Any, *, many: bool, **_options: Any) -> None:  # noqa: ARG002
-        """Add suggestions to marshmallow's messages."""
         messages: Any = error.messages
         known = {field.data_key or name for name, field in self.load_fields.items()}
         unknown = (name for name in messages if messages[name] == [self.error_messages["unknown"]])

@@ -30,8 +30,6 @@ ROLES = statement("te_grants.roles", "SELECT rolname AS role_name FROM pg_roles 
 
 @dataclass(frozen=True, slots=True, order=True)
 class EnqueueGrant:
-    """One row of `te_grants`."""
-
     role_name: str
     pattern: str
 

@@ -62,11 +62,9 @@ class Key(NamedTuple):
         return self._patterns(WORK_PREFIX)
 
     def may_create(self, endpoint: str) -> bool:
-        """Return whether the key may create jobs of an endpoint."""
         return self.allows(Scope.JOBS_WRITE) or any(matches(each, endpoint) for each in self.endpoint_patterns)
 
     def may_work(self, queue: str) -> bool:
-        """Return whether the key may run the actors of a Dramatiq queue."""
         return self.allows(Scope.ACTORS_WORK) or any(matches(each, queue) for each in self.queue_patterns)
 
     def _patterns(self, prefix: str) -> list[str]:

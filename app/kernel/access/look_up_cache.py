@@ -16,7 +16,6 @@ class LookUpCache(Generic[E]):
     """
 
     def __init__(self, size: int) -> None:
-        """Keep up to `size` good and `size` bad results."""
         self._good: LRUCache[str, E] = LRUCache(size)
         self._bad: LRUCache[str, E] = LRUCache(size)
         self._lock = threading.Lock()
@@ -27,19 +26,16 @@ class LookUpCache(Generic[E]):
             return self._good.get(text) or self._bad.get(text)
 
     def was_good(self, text: str) -> bool:
-        """Return whether a text was good at its last look-up."""
         with self._lock:
             return text in self._good
 
     def remember(self, text: str, result: E, *, is_good: bool) -> None:
-        """Replace the result for a text."""
         to, other = (self._good, self._bad) if is_good else (self._bad, self._good)
         with self._lock:
             to[text] = result
             other.pop(text, None)
 
     def forget(self, text: str) -> None:
-        """Remove the result for a text."""
         with self._lock:
             self._good.pop(text, None)
             self._bad.pop(text, None)

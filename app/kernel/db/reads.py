@@ -40,7 +40,6 @@ class RememberedReads:
         return self._known[key]
 
     def has(self, statement: Executable, params: Mapping[str, object]) -> bool:
-        """Return whether the rows of a read are remembered."""
         return _key(statement, params) in self._known
 
     def learn(self, statement: Executable, params: Mapping[str, object], rows: Sequence[Any]) -> None:

@@ -56,7 +56,6 @@ class Folder:
             self.join()
 
     def write(self, snapshot: Snapshot) -> None:
-        """Replace this process's snapshot."""
         self._replace(f"{self._name}{SNAPSHOT}", packed(snapshot))
 
     def read(self) -> tuple[list[Snapshot], list[Snapshot]]:

@@ -58,7 +58,6 @@ def lasting(metrics: MergedMetrics, at: float) -> Snapshot:
 
 
 def endpoints_in(snapshot: Snapshot) -> set[str]:
-    """List the labels of endpoints in a snapshot."""
     found = ((SERIES[name].labels, cells) for name, cells in snapshot.cells.items() if ENDPOINT in SERIES[name].labels)
     return {labels[names.index(ENDPOINT)] for names, cells in found for labels in cells}
 

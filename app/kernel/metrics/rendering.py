@@ -24,7 +24,6 @@ class _MergedCollector(Collector):
 
 
 def rendered(metrics: MergedMetrics) -> bytes:
-    """Render metrics in Prometheus's text format."""
     return generate_latest(_MergedCollector(metrics))
 
 

@@ -138,7 +138,6 @@ class Values:
         return {series.name: amount for series, amount in sums.items() if series.kind is Kind.COUNTER and amount}
 
     def snapshot(self) -> Snapshot:
-        """Copy all values."""
         with self._lock:
             stored, read = list(self._cells.items()), list(self._read.items())
         found = {series.name: {key: cell.copy() for key, cell in list(cells.items())} for series, cells in stored}

@@ -87,8 +87,6 @@ class BulkJobRunner:
 
 
 class _Turn(NamedTuple):
-    """Turn of one bulk job, which the scheduler holds."""
-
     runner: BulkJobRunner
     bulk_job: BulkJob
     bulk_job_id: str

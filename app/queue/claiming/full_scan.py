@@ -78,7 +78,6 @@ class FullScan:
 
     @property
     def is_over(self) -> bool:
-        """Whether the scan has ended."""
         return not self._open
 
     def partitions(self, shard: int) -> list[Place]:

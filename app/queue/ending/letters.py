@@ -125,7 +125,6 @@ class DeadLetter(LetterFault):
 
     @property
     def position(self) -> Position:
-        """Position of the letter in the list."""
         return Position(self.failed_at, self.letter_id)
 
 

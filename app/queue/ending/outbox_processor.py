@@ -63,8 +63,6 @@ class OutboxResult:
 
 
 class _HandlerError(Exception):
-    """The failure of a handler."""
-
     def __init__(self, handler: Handler) -> None:
         super().__init__(handler.name)
         self.handler = handler

@@ -183,7 +183,6 @@ class End(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Whether the execution is over."""
         return self.status is not ExecutionStatus.RETRYING
 
     @property

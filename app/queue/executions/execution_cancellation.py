@@ -83,8 +83,6 @@ REQUEST_ABORT = statement(
 
 
 class IfRunning(StrEnum):
-    """Request to a running execution."""
-
     REQUEST = "request"  # no further attempt
     ABORT = "abort"  # no further attempt, and abort the current attempt
 

@@ -55,7 +55,6 @@ HOLDER = statement(
 
 
 def has_workflow(worker_id: str | None) -> bool:
-    """Return whether the holder of an execution is a workflow."""
     return worker_id is not None and worker_id.startswith(_PREFIX)
 
 

@@ -13,7 +13,6 @@ def compensation_of(item: int) -> int:
 
 
 def undone_item(compensation: int) -> int:
-    """Return the item that a compensation undoes."""
     return -1 - compensation
 
 

@@ -32,8 +32,6 @@ def create_many(creator: Creator, jobs: Sequence[NewJob]) -> list[Outcome]:
 
 
 class _Chunk:
-    """The jobs of one statement."""
-
     def __init__(self, creator: Creator, jobs: Sequence[NewJob]) -> None:
         self._creator = creator
         self._jobs = jobs

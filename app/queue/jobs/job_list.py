@@ -88,8 +88,6 @@ OPEN_EXECUTIONS = [executions_in(status) for status in ExecutionStatus if status
 
 
 class ListBounds(NamedTuple):
-    """Bounds of the reads for one page."""
-
     seconds: float = 0.02  # a page that takes longer is returned short
     stride: int = CHUNK_SIZE  # of the first read
     open: int = 500  # open executions of each status per read

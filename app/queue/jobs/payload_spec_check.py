@@ -23,8 +23,6 @@ _J, _E = tables.jobs.c, tables.endpoints.c
 
 
 class FailedInput(NamedTuple):
-    """Input that the new schema refuses."""
-
     job_id: str
     endpoint: str
     created_at: datetime

@@ -21,8 +21,6 @@ SECONDS = 1.0
 
 
 class DaySchedule(NamedTuple):
-    """A schedule, and its starts on the day."""
-
     schedule: ActiveSchedule
     starts: DayStarts
 

@@ -52,7 +52,6 @@ def explain(
 
 
 def explained(reads: Reads, facts: Facts, reclaim_every: timedelta, reasons: Iterable[WaitingReason]) -> Explanation:
-    """Explain the state of an execution with these facts."""
     return _with_workflow(facts, _explain(reads, facts, reclaim_every, reasons))
 
 
@@ -189,7 +188,6 @@ def _failed(reads: Reads, facts: Facts) -> Explanation:
 
 
 def _event(reads: Reads, facts: Facts, reasons: Sequence[ChangeReason] = CANCELLING) -> _Event:
-    """Return the latest event with one of the reasons."""
     params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
     rows = reads.fetch(LAST_EVENT, params)
     return _Event(rows[0].actor, ChangeReason(rows[0].reason), rows[0].attempt_number) if rows else _Event()

@@ -50,8 +50,6 @@ read_together(LINE, queue="TEXT", shard="BIGINT", endpoint="TEXT", limit_key="TE
 
 
 class _Ahead(NamedTuple):
-    """A row of AHEAD."""
-
     workers: int
     ahead: int
     above: int

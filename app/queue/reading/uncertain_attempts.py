@@ -60,7 +60,6 @@ class UncertainAttempt(RowValue):
 
     @property
     def later_attempts(self) -> int:
-        """Return how many attempts have begun since."""
         return max(0, self.attempt_count - self.attempt_number)
 
 

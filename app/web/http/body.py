@@ -33,7 +33,6 @@ def register(app: Flask, *, repeating: Collection[str] = ()) -> None:
 
 
 def invalid(details: list[Detail]) -> InvalidRequestError:
-    """Return the error for faults found in the request."""
     return InvalidRequestError.of_faults(*details)
 
 

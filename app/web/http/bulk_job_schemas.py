@@ -30,7 +30,6 @@ def all_field(unfiltered: str, meant: str) -> fields.Boolean:
 
 
 def rate_field(default: int) -> fields.Integer:
-    """Return the field for the rate in rows per second."""
     return fields.Integer(
         strict=True,
         load_default=default,

@@ -42,7 +42,6 @@ def change() -> AuditedChange:
 
 
 def tagged(shown: object, tag: str, status: int = 200) -> tuple[object, int, dict[str, str]]:
-    """Return an answer with a resource and the tag of its state."""
     return shown, status, {"ETag": tag}
 
 

@@ -93,7 +93,6 @@ def http_error(status: int) -> tuple[str, str]:
 
 
 def answer(error: TaskExecutorError) -> Response:
-    """Answer with the envelope of an error."""
     if error.retryable and event_stream.is_wanted():
         return event_stream.postponed(error.retry_after_seconds)
     body = envelope(error.code, error.message, current_request_id(), details=error.details, retryable=error.retryable)

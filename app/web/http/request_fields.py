@@ -161,7 +161,6 @@ NewCallbacksSchema = Body.from_dict(_CALLBACKS, name="NewCallbacksSchema")
 
 
 def callbacks_field(*, metadata: dict[str, Any]) -> fields.Nested:
-    """Return the field of a request that maps events to endpoints."""
     return fields.Nested(NewCallbacksSchema, allow_none=True, metadata=metadata)
 
 

@@ -166,7 +166,6 @@ def _begin_trace() -> None:
 
 
 def _end_spans(status: int) -> None:
-    """End the spans of the current request."""
     for name in ("create_span", "request_span"):
         span: Span | None = g.get(name)
         if span is not None:

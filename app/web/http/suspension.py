@@ -85,7 +85,6 @@ class Suspended(Response):
         return waits.begin(execution_id, seconds, over)
 
     def resume(self, start_response: Any) -> Iterable[bytes]:
-        """Run the view again and answer."""
         app, environ = self._app, self._request.environ
         with RequestContext(app, environ, request=self._request):
             vars(g).update(self._saved)

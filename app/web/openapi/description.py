@@ -32,7 +32,6 @@ class _Api(Api):  # type: ignore[misc] # flask-smorest has no types
 
 
 def document_of(app: Flask, resources: Sequence[Resource]) -> Any:
-    """Return a document of all resources."""
     title = {"title": "Task Executor", "version": version(), "openapi_version": "3.1.0"}
     api: Any = _Api(app, spec_kwargs={**title, "info": {"description": _description()}})
     api.ma_plugin.converter.add_attribute_function(any_of.describe)

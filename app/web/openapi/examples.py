@@ -27,13 +27,11 @@ def of(schema: type[Schema] | None) -> dict[str, Any] | None:
 
 
 def of_path(path: str) -> list[dict[str, Any]]:
-    """Describe the parameters of a path, with examples."""
     names = re.findall(r"<(\w+)>", path)
     return [{"in": "path", "name": name, "example": BY_NAME[name]} for name in names]
 
 
 def _values(schema: Schema) -> Mapping[str, Any]:
-    """Return the examples of a schema by their labels."""
     whole = WHOLE.get(type(schema).__name__)
     if whole is not None:
         return whole

@@ -56,7 +56,6 @@ class Operation:
         return self.is_tagged and self.query is None and self.method != "POST"
 
     def served(self, view: AnyFunction) -> Any:
-        """Wrap a view, which then answers requests."""
         serve = served(view, body=self.body, query=self.query, returns=self.returns, status=self.status)
         return keyed(serve, takes_body=self.body is not None) if self.is_keyed else serve
 

@@ -17,7 +17,6 @@ View = TypeVar("View", bound=AnyFunction)
 
 
 def text_answer(content_type: str, example: str) -> dict[str, Any]:
-    """Describe an answer that is text."""
     return {"schema": {"type": "string"}, "content_type": content_type, "examples": {"text": {"value": example}}}
 
 

@@ -58,7 +58,6 @@ def register(app: Flask) -> None:
 
 @blueprint.get(PATH)
 def page() -> Response:
-    """Serve the page."""
     return Response(_PAGE, mimetype="text/html")
 
 
@@ -70,7 +69,6 @@ def start() -> Response:
 
 @blueprint.get(f"{PATH}/<asset>")
 def asset(asset: str) -> Response:
-    """Serve an asset of the package."""
     if asset not in _ASSETS:
         raise NotFoundError("There is nothing at this path.")
     return send_from_directory(_DIST, asset, max_age=_ASSET_SECONDS)
@@ -78,6 +76,5 @@ def asset(asset: str) -> Response:
 
 @blueprint.after_request
 def protect(response: Response) -> Response:
-    """Set the security headers."""
     response.headers.update(_SECURITY)
     return response

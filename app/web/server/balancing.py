@@ -43,7 +43,6 @@ class Loads:
         self._loads[place] = _ABSENT if load is None else load[0] * _BUSY + load[1]
 
     def least(self) -> tuple[int, int]:
-        """Return the smallest load of all workers."""
         return divmod(min(self._loads), _BUSY)
 
 

@@ -26,7 +26,6 @@ def busy(head: bytes) -> bytes:
 
 
 def refusal(status: int, request_id: str) -> bytes:
-    """Return the answer with an error status."""
     code, message = http_error(status)
     return _answer(status, envelope(code, message, request_id))
 
