@@ -9,7 +9,7 @@ from marshmallow import fields
 from app.cli.options import AGO, LABELS, QUEUE, TEXT, F, InstantOrAge, Value
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.queue.reading.execution_filter import ExecutionFilter
-from app.web.executions.filter_fields import Statuses, late_over_field
+from app.web.executions.filter_fields import LATE_OVER, Statuses
 
 
 class _States(click.ParamType[str]):
@@ -39,7 +39,7 @@ def execution_filter_options(command: F) -> F:
     for option in (
         click.option("--scheduled-before", type=InstantOrAge(), help=AGO),
         click.option("--scheduled-after", type=InstantOrAge(), help=AGO),
-        click.option("--late-over", type=_AsGiven("duration", late_over_field()), help="began later than this: 5s, 2m"),
+        click.option("--late-over", type=_AsGiven("duration", LATE_OVER), help="began later than this: 5s, 2m"),
         click.option("--uncertain", is_flag=True, default=None, help="with an attempt that may have been delivered"),
         click.option("--error-type", type=TEXT, help="only failures with this error, such as HTTP_ERROR"),
         click.option("--idempotency-key-prefix", type=TEXT, help="only executions of jobs whose key has this prefix"),
@@ -63,5 +63,5 @@ def filter_of(given: Mapping[str, Any]) -> ExecutionFilter:
     if "status" in values:
         values["statuses"] = Statuses("").deserialize(values.pop("status"))
     if "late_over" in values:
-        values["late_over_ms"] = late_over_field().deserialize(values.pop("late_over"))
+        values["late_over_ms"] = LATE_OVER.deserialize(values.pop("late_over"))
     return ExecutionFilter(**values)

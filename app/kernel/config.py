@@ -43,16 +43,8 @@ def _seconds(minimum: float, maximum: float = 10**6, unit: str = "seconds") -> P
     return parse
 
 
-def _days(text: str) -> float:
-    days: float = _seconds(0, 36_500, "days")(text)
-    return days
-
-
-def _hours(text: str) -> float:
-    hours: float = _seconds(0.01, 8760, "hours")(text)
-    return hours
-
-
+_days = _seconds(0, 36_500, "days")
+_hours = _seconds(0.01, 8760, "hours")
 CLOSED = "closed"
 
 

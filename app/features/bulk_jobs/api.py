@@ -47,8 +47,7 @@ def preview_in(creator: Creator, body: dict[str, Any]) -> dict[str, Any]:
     if body["action"] in OF_SCHEDULES:
         jobs = {job.job_id: job for job in find_jobs(creator.database, executions)}
         return shown | {"sample": [], "jobs": [jobs[each] for each in executions if each in jobs]}
-    found = {each.execution_id: each for each in find_executions(creator.database, executions)}
-    return shown | {"sample": [found[each] for each in executions if each in found], "jobs": []}
+    return shown | {"sample": find_executions(creator.database, executions), "jobs": []}
 
 
 @resource.route("POST", "/bulk-operations", body=NewBulkOperationSchema, returns=BulkOperationSchema, status=202)

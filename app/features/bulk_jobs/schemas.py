@@ -20,16 +20,16 @@ from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.executions.filter_fields import (
+    ERROR_TYPE,
+    EXECUTION_IDS,
+    KEY,
+    KEY_PREFIX,
+    LATE_OVER,
+    LIMIT_KEY,
+    NAME,
+    UNCERTAIN,
+    WORKER,
     Statuses,
-    error_type_field,
-    execution_ids_field,
-    key_field,
-    key_prefix_field,
-    late_over_field,
-    limit_key_field,
-    name_field,
-    uncertain_field,
-    worker_field,
 )
 from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, waits_field
 from app.web.http.request_fields import Body, Instant
@@ -63,19 +63,19 @@ class WantedExecutionsSchema(Body):
         "all waiting states, with `if_running` also RUNNING",
         allow_none=True,
     )
-    execution_ids = execution_ids_field()
+    execution_ids = EXECUTION_IDS
     endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
     queue = queue_field(metadata={"example": "bulk"})
-    limit_key = limit_key_field()
+    limit_key = LIMIT_KEY
     job_id = fields.String(validate=validate.Length(1, 128))
-    worker_id = worker_field()
-    name = name_field()
+    worker_id = WORKER
+    name = NAME
     labels = labels_field()
-    idempotency_key = key_field()
-    idempotency_key_prefix = key_prefix_field()
-    error_type = error_type_field()
-    uncertain = uncertain_field()
-    late_over_ms = late_over_field()
+    idempotency_key = KEY
+    idempotency_key_prefix = KEY_PREFIX
+    error_type = ERROR_TYPE
+    uncertain = UNCERTAIN
+    late_over_ms = LATE_OVER
     created_after = Instant()
     created_before = Instant()
     scheduled_after = Instant()

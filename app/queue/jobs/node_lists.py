@@ -3,7 +3,6 @@
 After a retry, only the jobs of the latest run of a node are listed.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import Row, func, select, tuple_
@@ -24,19 +23,13 @@ def jobs_of_workflow(database: Database, workflow_id: str, request: PageRequest)
     """Read a page of the jobs of nodes and items; it is short if inputs are large."""
     shown, after = _nodes(database, workflow_id, request)
     found = {job.job_id: job for job in job_queries.find_jobs(database, [row.job_id for row in shown])}
-    return Page(_in_order(found, (row.job_id for row in shown)), after)
+    return Page([found[row.job_id] for row in shown if row.job_id in found], after)  # unless pruned in between
 
 
 def executions_of_workflow(database: Database, workflow_id: str, request: PageRequest) -> Page[Execution]:
     """Read a page of the executions of nodes and items, without their input."""
     shown, after = _nodes(database, workflow_id, request)
-    found = {each.execution_id: each for each in find_executions(database, [row.execution_id for row in shown])}
-    return Page(_in_order(found, (row.execution_id for row in shown)), after)
-
-
-def _in_order(found: Mapping[str, T], keys: Iterable[str]) -> list[T]:
-    """Return the values of keys; jobs and executions that were pruned in between are missing."""
-    return [found[key] for key in keys if key in found]
+    return Page(find_executions(database, [row.execution_id for row in shown]), after)
 
 
 def _nodes(database: Database, workflow_id: str, request: PageRequest) -> tuple[list[Row[Any]], Position | None]:

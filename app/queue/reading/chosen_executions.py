@@ -31,6 +31,5 @@ def page_of_chosen(database: Database, wanted: ExecutionFilter, request: PageReq
     """Read a page of the chosen executions, newest first."""
     older = [each for each in chosen_positions(database, wanted) if request.after is None or each < request.after]
     shown = older[::-1][: request.limit]
-    by_id = {each.execution_id: each for each in find_executions(database, [each.key for each in shown])}
-    items = [by_id[each.key] for each in shown if each.key in by_id]
+    items = find_executions(database, [each.key for each in shown])
     return Page(items, shown[-1] if len(shown) < len(older) else None)

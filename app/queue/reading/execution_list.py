@@ -84,9 +84,7 @@ def _scanned_page(
             break
         chunk = next_size(chunk)
     shown = found[: request.limit]
-    by_id = {each.execution_id: each for each in find_executions(database, [row.key for row in shown])}
-    # Executions pruned since the read above are not in `by_id`.
-    items = [by_id[row.key] for row in shown if row.key in by_id]
+    items = find_executions(database, [row.key for row in shown])  # unless pruned since the read above
     return Page(items, _position(shown[-1]) if len(shown) < len(found) else after)
 
 

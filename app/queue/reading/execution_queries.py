@@ -59,12 +59,12 @@ def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
 
 
 def find_executions(database: Database, execution_ids: Collection[str]) -> list[Execution]:
-    """Read the executions that exist, of these ids, without their input."""
+    """Read the executions that exist, of these ids and in their order, without their input."""
     if not execution_ids:
         return []
-    return [
-        Execution.from_row(row) for row in database.fetch(executions_query().where(_E.execution_id.in_(execution_ids)))
-    ]
+    rows = database.fetch(executions_query().where(_E.execution_id.in_(execution_ids)))
+    found = {row.execution_id: Execution.from_row(row) for row in rows}
+    return [found[each] for each in execution_ids if each in found]
 
 
 def attempts_query(execution_id: str, request: PageRequest) -> Select[Any]:

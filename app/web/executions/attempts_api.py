@@ -6,7 +6,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from app.kernel.access.api_keys import Scope
 from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncertain
-from app.web.executions.filter_fields import worker_field
+from app.web.executions.filter_fields import WORKER
 from app.web.executions.result_schemas import ERROR
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant, Name, QueryInstant
@@ -53,7 +53,7 @@ class UncertainQuery(PageQuery):
     )
     endpoint = fields.String(validate=validate.Length(1, 128))
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "TIMEOUT"})
-    worker_id = worker_field()
+    worker_id = WORKER
     created_after = QueryInstant()
     created_before = QueryInstant()
 

@@ -5,16 +5,16 @@ from marshmallow import Schema, fields, validate
 from app.catalog.endpoints.live_settings_fields import queue_field
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.filter_fields import (
+    ERROR_TYPE,
+    EXECUTION_IDS,
+    KEY,
+    KEY_PREFIX,
+    LATE_OVER,
+    LIMIT_KEY,
+    NAME,
+    UNCERTAIN,
+    WORKER,
     Statuses,
-    error_type_field,
-    execution_ids_field,
-    key_field,
-    key_prefix_field,
-    late_over_field,
-    limit_key_field,
-    name_field,
-    uncertain_field,
-    worker_field,
 )
 from app.web.executions.result_schemas import ERROR, OUTPUTS
 from app.web.http.pagination import PageQuery
@@ -195,11 +195,11 @@ class ExecutionOfJobQuery(PageQuery):
     statuses = Statuses("")
     endpoint = fields.String(validate=validate.Length(1, 128))
     queue = queue_field(metadata={"example": "bulk"})
-    limit_key = limit_key_field()
-    worker_id = worker_field()
-    error_type = error_type_field()
-    uncertain = uncertain_field()
-    late_over_ms = late_over_field()
+    limit_key = LIMIT_KEY
+    worker_id = WORKER
+    error_type = ERROR_TYPE
+    uncertain = UNCERTAIN
+    late_over_ms = LATE_OVER
     created_after = QueryInstant()
     created_before = QueryInstant()
     scheduled_after = QueryInstant()
@@ -207,12 +207,12 @@ class ExecutionOfJobQuery(PageQuery):
 
 
 class ExecutionQuery(ExecutionOfJobQuery):
-    execution_ids = execution_ids_field()
+    execution_ids = EXECUTION_IDS
     job_id = fields.String(validate=validate.Length(1, 128))
-    name = name_field()
+    name = NAME
     labels = LabelSelector()
-    idempotency_key = key_field()
-    idempotency_key_prefix = key_prefix_field()
+    idempotency_key = KEY
+    idempotency_key_prefix = KEY_PREFIX
     workflow = OF_WORKFLOW
 
 

@@ -37,55 +37,47 @@ class Statuses(fields.Field[tuple[ExecutionStatus, ...]]):
             raise ValidationError(f"Must be one of: {', '.join(_STATES)}; or several, separated by commas.") from None
 
 
-def execution_ids_field() -> ChosenIds:
-    return ChosenIds("execution_id", "these executions")
-
-
-def limit_key_field() -> fields.String:
-    return fields.String(
-        validate=validate.Length(1, 256), metadata={"description": "key of `limits.per_key`", "example": "acme"}
-    )
-
-
-def name_field() -> fields.String:
-    return fields.String(
-        validate=validate.Length(1, 200), metadata={"description": "of their jobs", "example": "Daily report"}
-    )
-
-
-def key_field() -> fields.String:
-    return fields.String(
-        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-        metadata={"description": "idempotency key of their jobs", "example": "order-1234-7"},
-    )
-
-
-def key_prefix_field() -> fields.String:
-    return fields.String(
-        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-        metadata={"description": "prefix of the idempotency keys of their jobs", "example": "order-1234-"},
-    )
-
-
-def error_type_field() -> fields.String:
-    described = "of the latest attempt that has ended; for `archive` that of the dead letter"
-    return fields.String(validate=validate.Length(1, 128), metadata={"description": described, "example": "HTTP_ERROR"})
-
-
-def worker_field() -> fields.String:
-    described = (
-        "the worker process of the current or latest attempt; with `status=RUNNING`, the executions that the process "
-        "holds"
-    )
-    return fields.String(validate=validate.Length(1, 128), metadata={"description": described})
-
-
-def uncertain_field() -> fields.Boolean:
-    described = "`true`: an attempt may have been delivered although it failed; `false`: none"
-    return fields.Boolean(metadata={"description": described, "example": True})
-
-
-def late_over_field() -> Delay:
-    described = "began later than this after the due time of its latest attempt, or has waited for longer since"
-    shape = {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$", "example": "5s"}
-    return Delay(data_key="late_over", metadata=shape | {"description": described})
+EXECUTION_IDS = ChosenIds("execution_id", "these executions")
+LIMIT_KEY = fields.String(
+    validate=validate.Length(1, 256), metadata={"description": "key of `limits.per_key`", "example": "acme"}
+)
+NAME = fields.String(
+    validate=validate.Length(1, 200), metadata={"description": "of their jobs", "example": "Daily report"}
+)
+KEY = fields.String(
+    validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
+    metadata={"description": "idempotency key of their jobs", "example": "order-1234-7"},
+)
+KEY_PREFIX = fields.String(
+    validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
+    metadata={"description": "prefix of the idempotency keys of their jobs", "example": "order-1234-"},
+)
+ERROR_TYPE = fields.String(
+    validate=validate.Length(1, 128),
+    metadata={
+        "description": "of the latest attempt that has ended; for `archive` that of the dead letter",
+        "example": "HTTP_ERROR",
+    },
+)
+WORKER = fields.String(
+    validate=validate.Length(1, 128),
+    metadata={
+        "description": "the worker process of the current or latest attempt; with `status=RUNNING`, the executions "
+        "that the process holds"
+    },
+)
+UNCERTAIN = fields.Boolean(
+    metadata={
+        "description": "`true`: an attempt may have been delivered although it failed; `false`: none",
+        "example": True,
+    }
+)
+LATE_OVER = Delay(
+    data_key="late_over",
+    metadata={
+        "type": "string",
+        "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$",
+        "example": "5s",
+        "description": "began later than this after the due time of its latest attempt, or has waited for longer since",
+    },
+)
