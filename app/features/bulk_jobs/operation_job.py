@@ -30,14 +30,15 @@ from app.queue.executions.execution_model import OperationResult
 from app.queue.executions.rescheduling import NewDueTime
 from app.queue.jobs import schedule_walk
 from app.queue.jobs.job_creation import Creator
-from app.queue.jobs.schedule_walk import ScheduleSelection, next_schedules
+from app.queue.jobs.job_list import JobFilter
+from app.queue.jobs.schedule_walk import next_schedules
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_list import count_selected, next_selected
 from schema.states import BulkAction, ExecutionStatus
 
 SCHEDULES_AT_ONCE = 20  # jobs per transaction: each takes several statements, and 500 executions or some more
 
-Chosen = ExecutionFilter | LetterFilter | ScheduleSelection
+Chosen = ExecutionFilter | LetterFilter | JobFilter
 Item = str | DeadLetter
 
 
@@ -56,14 +57,14 @@ class OperationJob:
     def next(self, database: Database, wanted: Chosen, after: Position, limit: int) -> list[FilteredRow[Item]]:
         if isinstance(wanted, LetterFilter):
             return [FilteredRow(each.position, each.item) for each in next_letters(database, wanted, after, limit)]
-        if isinstance(wanted, ScheduleSelection):
+        if isinstance(wanted, JobFilter):
             found = next_schedules(database, wanted, after, limit)
         else:
             found = next_selected(database, wanted, after, limit)
         return [FilteredRow(position, position.key if is_wanted else None) for position, is_wanted in found]
 
     def count(self, database: Database, wanted: Chosen, after: Position, limit: int) -> RowCount | None:
-        if isinstance(wanted, ScheduleSelection):
+        if isinstance(wanted, JobFilter):
             return None
         if isinstance(wanted, LetterFilter):
             return count_letters(database, wanted, after, limit)
@@ -121,9 +122,9 @@ def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, be
     )
 
 
-def schedules_of(action: BulkAction, wanted: BulkFilter, began_at: datetime) -> ScheduleSelection:
-    """Return the selection of repeating jobs of a bulk operation that began at an instant."""
-    return ScheduleSelection(
+def schedules_of(action: BulkAction, wanted: BulkFilter, began_at: datetime) -> JobFilter:
+    """Return the filter of the repeating jobs of a bulk operation that began at an instant."""
+    return JobFilter(
         status=OF_SCHEDULES[action],
         created_after=wanted.created_after,
         created_before=_earlier(wanted.created_before, began_at),

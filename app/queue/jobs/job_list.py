@@ -34,6 +34,7 @@ class JobFilter:
     """Filters of the list of jobs; None applies no filter."""
 
     status: JobStatus | None = None
+    job_id: str | None = None
     trigger: Trigger | None = None
     endpoint: str | None = None
     name: str | None = None
@@ -50,6 +51,7 @@ class JobFilter:
         """Return the WHERE conditions, without the time of creation and the leading column of an index."""
         wanted: list[tuple[ColumnElement[str], str | None]] = [
             (_J.status, self.status),
+            (_J.job_id, self.job_id),
             (_J.trigger_type, self.trigger),
             (_J.endpoint, self.endpoint),
             (_J.name, self.name),
