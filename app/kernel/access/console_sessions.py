@@ -111,7 +111,7 @@ class ConsoleSessions:
         """Return whether a secret was that of a session at its last look-up, or needs no look-up."""
         session_hash = hash_of(secret)
         cached = self._cache.find(session_hash)
-        return cached is not None and (self._cache.was_good(session_hash) or cached.good_until > self._clock())
+        return cached is not None and (cached.key is not None or cached.good_until > self._clock())
 
     def exists(self, secret: str) -> bool:
         """Return whether a session has a secret now, or had it a second ago: for floods of texts of no session."""

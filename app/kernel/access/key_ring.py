@@ -105,7 +105,7 @@ class KeyRing:
         presented_hash = hash_of(presented)
         entry = self._cache.find(key_id)
         if entry is None or entry.good_until <= self._clock():
-            if not self._cache.was_good(key_id) and is_flooded() and key_id not in self.ids():
+            if not (entry and entry.hash) and is_flooded() and key_id not in self.ids():
                 raise UnauthorizedError("The API key is not valid.")
             entry = self._load(key_id, presented_hash)
             self._cache.remember(key_id, entry, is_good=bool(entry.hash))

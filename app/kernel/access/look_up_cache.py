@@ -25,10 +25,6 @@ class LookUpCache(Generic[E]):
         with self._lock:
             return self._good.get(text) or self._bad.get(text)
 
-    def was_good(self, text: str) -> bool:
-        with self._lock:
-            return text in self._good
-
     def remember(self, text: str, result: E, *, is_good: bool) -> None:
         to, other = (self._good, self._bad) if is_good else (self._bad, self._good)
         with self._lock:

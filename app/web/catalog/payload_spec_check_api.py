@@ -41,8 +41,6 @@ class FailedInputSchema(Schema):
 
 
 class SpecCheckSchema(Schema):
-    """Result of a check."""
-
     endpoints = fields.Integer(required=True, metadata={"description": "endpoints that use the spec", "example": 3})
     checked = fields.Integer(required=True, metadata={"example": 100})
     passed = fields.Integer(required=True, metadata={"example": 97})

@@ -32,8 +32,6 @@ _TITLE = {
 
 
 class UseExampleSchema(Schema):
-    """One use."""
-
     id = fields.String(
         required=True,
         metadata={"description": "name or id; of a `workflow_node` the id of its workflow", "example": "job_c72f90ab"},
@@ -42,8 +40,6 @@ class UseExampleSchema(Schema):
 
 
 class UseSchema(Schema):
-    """Uses of one kind."""
-
     kind = fields.Enum(UseKind, by_value=True, required=True, metadata=_KIND)
     count = fields.Integer(required=True, metadata={"description": f"up to {MAX_COUNTED:,} are counted", "example": 12})
     is_complete = fields.Boolean(required=True, metadata={"description": "false if there may be more than `count`"})
@@ -53,8 +49,6 @@ class UseSchema(Schema):
 
 
 class UsesSchema(Schema):
-    """Uses by kind."""
-
     name = fields.String(required=True)
     uses = fields.List(fields.Nested(UseSchema), required=True)
 
@@ -67,8 +61,6 @@ class WaitingSchema(Schema):
 
 
 class EndpointUsesSchema(UsesSchema):
-    """Uses of an endpoint."""
-
     waiting = fields.List(fields.Nested(WaitingSchema), required=True)
 
 

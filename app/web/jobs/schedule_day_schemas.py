@@ -36,8 +36,6 @@ class BusyScheduleSchema(Schema):
 
 
 class DayScheduleSchema(BusyScheduleSchema):
-    """A schedule, and its starts on the day."""
-
     starts = fields.Integer(required=True)
     first_at = Instant(required=True, allow_none=True)
     last_at = Instant(required=True, allow_none=True)
@@ -56,8 +54,6 @@ class DayScheduleSchema(BusyScheduleSchema):
 
 
 class BusyMinuteSchema(Schema):
-    """A minute with several starts."""
-
     at = Instant(required=True)
     starts = fields.Integer(required=True, metadata={"example": 88})
     schedules = fields.List(
