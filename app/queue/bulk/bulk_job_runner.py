@@ -32,15 +32,8 @@ T = TypeVar("T")
 
 
 class BulkCounts(NamedTuple):
-    done: int = 0
-    refused: int = 0
-
-    @property
-    def rows(self) -> int:
-        return self.done + self.refused
-
-    def plus(self, other: "BulkCounts") -> "BulkCounts":
-        return BulkCounts(self.done + other.done, self.refused + other.refused)
+    done: int
+    refused: int
 
 
 class _NotHeldError(Exception):
@@ -68,22 +61,21 @@ class BulkJobRunner:
         `counts` receives `processed` and `refused` after the commit of each batch. Raises the first error of a bulk
         job, after the turns of all other bulk jobs.
         """
-        total, failure, store = BulkCounts(), None, self.kind.bulk_jobs
+        failure, store = None, self.kind.bulk_jobs
         counts = Counter() if counts is None else counts
         for bulk_job_id in store.running(self.database, limit=self.max_running):
             if self.stopping():
                 break
             try:
                 if store.hold(self.database, bulk_job_id, self.scheduler_id):
-                    turn = _Turn(self, store.get(self.database, bulk_job_id), bulk_job_id, counts)
-                    total = total.plus(turn.take())
+                    _Turn(self, store.get(self.database, bulk_job_id), bulk_job_id, counts).take()
             except Exception as error:  # noqa: BLE001 - raised below
                 why = " ".join([explained(error), *getattr(error, "__notes__", ())])
                 log.warning("could not continue %s %s: %s; retrying", store.noun, bulk_job_id, why)
                 failure = failure or error
         if failure is not None:
             raise failure
-        return total
+        return BulkCounts(counts["processed"], counts["refused"])
 
 
 class _Turn(NamedTuple):
@@ -92,49 +84,51 @@ class _Turn(NamedTuple):
     bulk_job_id: str
     counts: Counter[str]
 
-    def take(self) -> BulkCounts:
+    def take(self) -> None:
         """Process batches until the rate, TURN_SECONDS or the end is reached, or the hold is lost."""
         kind, at_once, rate = self.runner.kind, self.runner.at_once, self.bulk_job.rate
         wanted, max_matches = kind.filter_of(self.bulk_job), kind.at_once(self.bulk_job)
-        after, until, total = self.bulk_job.reached, time.monotonic() + TURN_SECONDS, BulkCounts()
+        after, until, done = self.bulk_job.reached, time.monotonic() + TURN_SECONDS, 0
         while not self.runner.stopping():
             allowed = kind.allowance(self.bulk_job)
             if allowed == 0:
                 break
             rows = kind.next(self.runner.database, wanted, after, at_once)
-            taken = first_matches(rows, min(rate - total.rows, max_matches, allowed or max_matches))
+            taken = first_matches(rows, min(rate - done, max_matches, allowed or max_matches))
             is_last = len(taken) == len(rows) < at_once
             try:
-                total = total.plus(self._process(after, taken, is_last=is_last))
+                self._process(after, taken, is_last=is_last)
             except _NotHeldError:
                 break
-            if is_last or total.rows >= rate or time.monotonic() >= until:
+            done += sum(row.item is not None for row in taken)
+            if is_last or done >= rate or time.monotonic() >= until:
                 break
             after = taken[-1].position
-        return total
 
-    def _process(self, after: Position, rows: Sequence[FilteredRow[Any]], *, is_last: bool) -> BulkCounts:
+    def _process(self, after: Position, rows: Sequence[FilteredRow[Any]], *, is_last: bool) -> None:
         """Process the matching rows, in one transaction if possible."""
-        items = [row.item for row in rows if row.item is not None]
+        keys = [row.position.key for row in rows if row.item is not None]
         try:
-            return self._step(after, rows, is_last=is_last)
+            self._step(after, rows, is_last=is_last)
         except _NotHeldError:
             raise
         except Exception as error:
             refusal = _refusal(error)
             # Without a refusal, these errors are not caused by a row.
-            if not items or (refusal is None and isinstance(error, DBAPIError | TaskExecutorError)):
+            if not keys or (refusal is None and isinstance(error, DBAPIError | TaskExecutorError)):
                 raise
-            if len(items) == 1:
+            if len(keys) == 1:
                 if refusal is None:
-                    error.add_note(f"at {next(row.position.key for row in rows if row.item is not None)}")
+                    error.add_note(f"at {keys[0]}")
                     raise
-                key = next(row.position.key for row in rows if row.item is not None)
-                log.warning("bulk job %s: cannot process %s: %s", self.bulk_job_id, key, explained(error))
-                return self._step(after, rows, OperationResult(refused={"": refusal}), is_last=is_last)
+                log.warning("bulk job %s: cannot process %s: %s", self.bulk_job_id, keys[0], explained(error))
+                self._step(after, rows, OperationResult(refused={"": refusal}), is_last=is_last)
+                return
+        else:
+            return
         half = len(rows) // 2
-        first = self._process(after, rows[:half], is_last=False)
-        return first.plus(self._process(rows[half - 1].position, rows[half:], is_last=is_last))
+        self._process(after, rows[:half], is_last=False)
+        self._process(rows[half - 1].position, rows[half:], is_last=is_last)
 
     def _step(
         self,
@@ -143,29 +137,28 @@ class _Turn(NamedTuple):
         refused: OperationResult | None = None,
         *,
         is_last: bool,
-    ) -> BulkCounts:
+    ) -> None:
         """Process the matching rows, unless they are refused, and move the cursor behind all rows."""
         items = [row.item for row in rows if row.item is not None]
         reached = rows[-1].position if rows else after
         database, kind = self.runner.database, self.runner.kind
 
-        def body() -> tuple[OperationResult, BulkCounts]:
+        def body() -> OperationResult:
             database.transact(hardly_wait)
             if not kind.bulk_jobs.lock(database, self.bulk_job_id, after):
                 raise _NotHeldError
             treated = refused or (kind.process(self.bulk_job, items) if items else OperationResult())
-            counts = BulkCounts(len(items) - len(treated.refused), len(treated.refused))
+            number = len(treated.refused)
             refusal = next((error.message for error in [*treated.refused.values()][::-1]), None)
-            step = BatchResult(reached, counts.done, counts.refused, refusal, is_last=is_last)
+            step = BatchResult(reached, len(items) - number, number, refusal, is_last=is_last)
             if not kind.bulk_jobs.advance(database, self.bulk_job_id, self.runner.scheduler_id, after, step):
                 raise _NotHeldError
-            return treated, counts
+            return treated
 
-        treated, counts = database.transact_jointly(body)
-        self.counts.update(processed=counts.done, refused=counts.refused)
+        treated = database.transact_jointly(body)
+        self.counts.update(processed=len(items) - len(treated.refused), refused=len(treated.refused))
         for queue in treated.queues:
             self.runner.hint(queue)
-        return counts
 
 
 def _refusal(error: Exception) -> TaskExecutorError | None:
