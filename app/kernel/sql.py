@@ -39,16 +39,11 @@ _PLACE = re.compile(r"@regions\((\w*)\)")
 
 
 def statement(name: str, sql: str, /, **parts: object) -> NamedStatement:
-    """Register a statement and return it.
+    """Register a statement by a unique name and return it.
 
-    Args:
-        name: Unique name.
-        sql: Text with `:name` for a parameter and, if there are parts, `{name}` for a part. `@regions(table)` after a
-            condition is empty in the statement, and the condition on regions in its second form.
-        **parts: Conditions, CTEs and lists of columns that several statements share, and constants.
-
-    Example:
-        LATE = statement("jobs.late", "SELECT job_id FROM jobs WHERE {is_late} LIMIT {most}", is_late=_IS_LATE, most=10)
+    The text has `:name` for a parameter and, if there are parts, `{name}` for a part: a condition, a CTE or a list of
+    columns that several statements share, or a constant. `@regions(table)` after a condition is empty in the statement,
+    and the condition on regions in its second form.
     """
     return _registered(NamedStatement, name, sql.format(**parts) if parts else sql)
 
@@ -61,12 +56,9 @@ def hot_statement(name: str, sql: str, /, **parts: object) -> HotStatement:
 def read_together(single: NamedStatement, **types: str) -> None:
     """Register a second form of a statement that reads: for several values of some of its parameters.
 
-    The second form takes an array for each parameter in `types`, and an array `:nth` of numbers that its rows return.
-    Other parameters are the same for all, as LIMIT needs. `app.kernel.db.gathered_reads` runs it.
-
-    Args:
-        single: Statement without a CTE; the name `several` is free in it.
-        **types: Types of SQL by parameter.
+    The second form takes an array for each parameter in `types`, which are types of SQL, and an array `:nth` of numbers
+    that its rows return. Other parameters are the same for all, as LIMIT needs. The statement has no CTE, and the name
+    `several` is free in it. `app.kernel.db.gathered_reads` runs the second form.
     """
     of_each = re.sub(rf"(?<![:\w]):({'|'.join(types)})\b", r"several.\1", single.text)
     arrays = ", ".join(f"CAST(:{name} AS {kind}[])" for name, kind in ({"nth": "BIGINT"} | types).items())

@@ -21,19 +21,13 @@ def deletion(
     """Register a statement that deletes up to `:limit` rows which meet a condition and are not locked.
 
     A wait for one row would keep all other rows. The statement returns one row: the number `deleted`, and the names of
-    `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names. With
-    `time`, a batch starts at `:since`, and the row has the time that the batch has `reached`: the index still contains
-    the entries that earlier batches have deleted. With `pages`, for a condition without an index, a batch starts behind
-    the key `:since`.
+    `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names, with the
+    columns `shown` of the key. The condition qualifies no columns of the table.
 
-    Args:
-        name: Unique name of the statement.
-        table: Name of the table.
-        key: Columns of the primary key.
-        condition: SQL condition; qualifies no columns of the table.
-        time: Column before the key, or of the key, with which the index of the batch begins; empty for the key's index.
-        pages: The key has at least two columns, all of them texts, and `:since` begins as an empty text for each.
-        shown: Columns of the key that the log may show; empty for the key.
+    `time` is a column before the key, or of the key, with which the index of a batch begins; empty for the key's index.
+    A batch then starts at `:since`, and the row has the time that the batch has `reached`: the index still contains the
+    entries that earlier batches have deleted. With `pages`, for a condition without an index and a key of at least two
+    texts, a batch starts behind the key `:since`, which begins as an empty text for each column.
     """
     columns = ", ".join(key)
     order = ", ".join([time, *(column for column in key if column != time)]) if time else columns

@@ -19,12 +19,7 @@ W = TypeVar("W", bound=BulkJob)
 
 
 def all_field(unfiltered: str, meant: str) -> fields.Boolean:
-    """Return the field that confirms a filter without restrictions.
-
-    Args:
-        unfiltered: Clause that describes such a filter.
-        meant: Rows that such a filter selects.
-    """
+    """Return the field that confirms a filter without restrictions, `unfiltered`, which selects the rows `meant`."""
     described = f"must be `true` where {unfiltered}: confirms that {meant} are meant"
     return fields.Boolean(load_default=False, metadata={"description": described})
 
