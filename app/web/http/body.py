@@ -2,13 +2,12 @@
 
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import marshmallow
 from flask import Flask, Request
-from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.kernel.errors import Detail, InvalidRequestError
@@ -83,42 +82,28 @@ def details_of(messages: Any, *, in_body: bool) -> list[Detail]:
     return details
 
 
-class StrictParser(FlaskParser):
-    """Parser of webargs that answers 400 instead of 422, refuses unknown parameters and uses `parse_json`."""
-
-    DEFAULT_VALIDATION_STATUS = 400
-    DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(["json", "query", "view_args", "path"], marshmallow.RAISE)
-
-    def load_json(self, req: Request, schema: marshmallow.Schema | None) -> Any:  # noqa: ARG002 - webargs' interface
-        """Read the body; raises 413, 415 or InvalidRequestError."""
-        if not req.is_json:
-            raise UnsupportedMediaType
-        data = req.get_data(cache=True)
-        if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
-            # Werkzeug silently truncates a chunked body at the limit.
-            raise RequestEntityTooLarge
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            before = data[: error.start].decode()
-            raise InvalidRequestError(f"The body is not UTF-8: {place(before, len(before))}.") from None
-        return parse_json(text)
-
-    def handle_error(
-        self,
-        error: marshmallow.ValidationError,
-        req: Request,  # noqa: ARG002
-        schema: marshmallow.Schema,  # noqa: ARG002
-        *,
-        error_status_code: int | None,  # noqa: ARG002
-        error_headers: Mapping[str, str] | None,  # noqa: ARG002
-    ) -> NoReturn:
-        """Turn marshmallow's messages into details with pointers."""
-        location, messages = next(iter(error.messages_dict.items()))
-        raise invalid(details_of(messages, in_body=location == "json"))
+def read_json(req: Request) -> Any:
+    """Read the body of a request; raises InvalidRequestError, 413 or 415."""
+    if not req.is_json:
+        raise UnsupportedMediaType
+    data = req.get_data(cache=True)
+    if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
+        # Werkzeug silently truncates a chunked body at the limit.
+        raise RequestEntityTooLarge
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()
+        raise InvalidRequestError(f"The body is not UTF-8: {place(before, len(before))}.") from None
+    return parse_json(text)
 
 
-PARSER = StrictParser()
+def loaded(schema: marshmallow.Schema, given: Any, *, in_body: bool) -> Any:
+    """Load a body or a query; raises InvalidRequestError with a detail for each fault."""
+    try:
+        return schema.load(given, unknown=marshmallow.RAISE)
+    except marshmallow.ValidationError as error:
+        raise invalid(details_of(error.messages, in_body=in_body)) from None
 
 
 def _check_url(repeating: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from app.kernel import idempotency, ids
 from app.kernel.errors import IdempotencyKeyReusedError
 from app.kernel.function_types import AnyFunction, Call
 from app.kernel.idempotency import KEPT_HOURS, KeyedRequest, StoredAnswer
-from app.web.http.body import PARSER, invalid
+from app.web.http.body import invalid, read_json
 from app.web.http.request_fields import check_key
 from app.web.http.unproxied import current_request
 from app.web.services import holding_hints, services
@@ -151,7 +151,7 @@ def _fingerprint(*, takes_body: bool) -> str:
     The hash key is the API key, which is not stored: otherwise a short secret in the body could be guessed from the
     hash.
     """
-    body = json.dumps(PARSER.load_json(request, None), sort_keys=True) if takes_body else ""
+    body = json.dumps(read_json(request), sort_keys=True) if takes_body else ""
     asked = "\n".join([request.method, request.path, request.query_string.decode("latin-1"), body])
     token = request.authorization.token if request.authorization is not None else None
     return hmac.new((token or "").encode(), asked.encode(), hashlib.sha256).hexdigest()

@@ -10,7 +10,6 @@ from app.catalog.specs import TITLES
 from app.kernel.function_types import AnyFunction
 from app.kernel.version import version
 from app.web.http import conditions
-from app.web.http.body import PARSER
 from app.web.http.error_envelope import ErrorSchema, http_error
 from app.web.http.idempotent_requests import REPLAYED_DOC
 from app.web.openapi import any_of, error_responses, examples
@@ -70,7 +69,6 @@ def _describe_alternatives(names: Any, schemas: Any) -> None:
 def _described(resource: Resource) -> Any:
     """Return a blueprint with descriptions of the operations; `resource.blueprint` serves requests."""
     blueprint: Any = Blueprint(resource.name, __name__, description=resource.description)
-    blueprint.ARGUMENTS_PARSER = PARSER
     for name, (operation, view) in resource.operations.items():
         path, methods = operation.path, [operation.method]
         operation_id = f"{resource.name}_{name.strip('_')}".replace("-", "_")
@@ -104,8 +102,8 @@ def _layers(operation: Operation, blueprint: Any) -> list[AnyFunction]:
         blueprint.response(operation.status, **shown, headers=headers),
         *(blueprint.alt_response(other, **shown, headers=replayed, success=True) for other in operation.also),
         *(blueprint.alt_response(operation.status, **each, success=True) for each in texts),
-        *([blueprint.arguments(query(), location="query")] if query is not None else []),
-        *([blueprint.arguments(body(), examples=examples.of(body))] if body is not None else []),
+        *([blueprint.arguments(query(), location="query", error_status_code=400)] if query is not None else []),
+        *([blueprint.arguments(body(), examples=examples.of(body), error_status_code=400)] if body is not None else []),
     ]
 
 
