@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, fields, validate
 
 from app.kernel.access.api_keys import Scope
-from app.kernel.errors import ForbiddenError, TaskExecutorError
+from app.kernel.errors import ForbiddenError, InvalidRequestError, TaskExecutorError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import SCHEDULED
 from app.kernel.tracing.context import TraceContext
@@ -14,7 +14,7 @@ from app.queue.jobs.job_batch import Outcome, create_many
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_model import NewJob
 from app.web.catalog import similar_endpoints
-from app.web.http.body import details_of, invalid
+from app.web.http.body import invalid, loaded
 from app.web.http.error_envelope import ErrorBodySchema
 from app.web.http.request_fields import Body
 from app.web.http.request_log import trace_of_new_jobs
@@ -86,15 +86,12 @@ def create_batch(body: dict[str, Any]) -> dict[str, Any]:
 
 def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskExecutorError:
     try:
-        fields_of_job = _JOB.load(job)
-    except ValidationError as error:
-        return invalid(details_of(error.messages, in_body=True))
-    is_keyed = fields_of_job.get("idempotency_key") is not None or "inline" in fields_of_job
-    if not is_keyed and not fields_of_job["trigger"].repeats:
-        return invalid([{"pointer": "/idempotency_key", "message": "Required for each one-shot job of a batch."}])
-    try:
+        fields_of_job = loaded(_JOB, job, in_body=True)
+        is_keyed = fields_of_job.get("idempotency_key") is not None or "inline" in fields_of_job
+        if not is_keyed and not fields_of_job["trigger"].repeats:
+            return invalid([{"pointer": "/idempotency_key", "message": "Required for each one-shot job of a batch."}])
         return permitted(fields_of_job, trace)
-    except ForbiddenError as error:
+    except (InvalidRequestError, ForbiddenError) as error:
         return error
 
 
