@@ -81,5 +81,5 @@ def _scopes_of(resource: Resource, view: str, method: str) -> Scopes:
     if resource.is_public:
         return ()
     own = resource.read_scope if method == "GET" else resource.write_scope
-    more = resource.more_scopes.get(view)
+    more = resource.operations[view][0].or_scope
     return (own,) if more is None else (own, more)

@@ -13,6 +13,7 @@ from app.web.http.rate_limits import refuse_excess
 from app.web.http.request_log import current_request_id, note_ids
 from app.web.http.unproxied import current_request, current_values
 from app.web.openapi import document, swagger_ui
+from app.web.openapi.operation import Operation
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
@@ -21,8 +22,7 @@ def register(app: Flask, resources: Sequence[Resource], *, own_access: Collectio
     """Check the API key of each request before its view runs; the blueprints in `own_access` check for themselves."""
     scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}  # by blueprint, true for reads
     scopes |= {(name, is_read): None for name in own_access for is_read in (True, False)}
-    more = {f"{each.name}.{view}": scope for each in resources for view, scope in each.more_scopes.items()}
-    creating = {f"{each.name}.{view}" for each in resources for view in each.creating}
+    operations = {f"{each.name}.{view}": found for each in resources for view, (found, _) in each.operations.items()}
     for each in resources:
         scopes[each.name, True] = None if each.is_public else each.read_scope
         scopes[each.name, False] = None if each.is_public else each.write_scope
@@ -38,8 +38,7 @@ def register(app: Flask, resources: Sequence[Resource], *, own_access: Collectio
             return
         presented = bearer()
         try:
-            view = req.endpoint or ""
-            _check(presented, scope, more.get(view), creates=view in creating)
+            _check(presented, scope, operations.get(req.endpoint or ""))
         except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
             services().refusals.note(error, presented, req.remote_addr or "-", current_request_id())
             raise
@@ -94,7 +93,7 @@ def _lacks(scope: Scope) -> ForbiddenError:
     return ForbiddenError(f"This API key lacks the scope {scope.value!r}. Use a key that has it.")
 
 
-def _check(presented: str, scope: Scope, or_scope: Scope | None, *, creates: bool) -> None:
+def _check(presented: str, scope: Scope, operation: Operation | None) -> None:
     if not presented:
         raise UnauthorizedError(
             "An API key is required: send `Authorization: Bearer te_...`. `flask --app app api-keys create` makes keys."
@@ -105,7 +104,5 @@ def _check(presented: str, scope: Scope, or_scope: Scope | None, *, creates: boo
     if key_limit is not None:
         g.allowance = key_limit.count(key.key_id)
         refuse_excess(g.allowance)
-    if key.allows(scope) or (or_scope is not None and key.allows(or_scope)):
-        return
-    if not (creates and key.endpoint_patterns):
+    if not (key.allows(scope) or (operation is not None and operation.admits(key))):
         raise _lacks(scope)

@@ -6,6 +6,8 @@ from typing import Any
 
 from marshmallow import Schema
 
+from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import Key
 from app.kernel.errors import (
     ForbiddenError,
     IdempotencyKeyReusedError,
@@ -49,11 +51,18 @@ class Operation:
     texts: Sequence[dict[str, Any]]
     is_public: bool
     is_tagged: bool
+    or_scope: Scope | None
+    creates_jobs: bool
 
     @property
     def takes_condition(self) -> bool:
         """Return whether a request may name an expected state."""
         return self.is_tagged and self.query is None and self.method != "POST"
+
+    def admits(self, key: Key) -> bool:
+        """Return whether a key without the scope of the resource reaches the view, which checks the rest."""
+        has_scope = self.or_scope is not None and key.allows(self.or_scope)
+        return has_scope or (self.creates_jobs and bool(key.endpoint_patterns))
 
     def served(self, view: AnyFunction) -> Any:
         serve = served(view, body=self.body, query=self.query, returns=self.returns, status=self.status)

@@ -1,6 +1,7 @@
 """Resource: a blueprint whose decorator registers an operation and keeps the description."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
 from flask import Blueprint
@@ -20,32 +21,25 @@ def text_answer(content_type: str, example: str) -> dict[str, Any]:
     return {"schema": {"type": "string"}, "content_type": content_type, "examples": {"text": {"value": example}}}
 
 
+@dataclass(eq=False)
 class Resource:
     """Operations under one path prefix; writes need `write_scope`, reads `read_scope`.
 
     With `is_tagged`, states of the resource have entity tags, and reads and changes of one take conditions.
     """
 
-    def __init__(
-        self,
-        name: str,
-        description: str,
-        *,
-        write_scope: Scope = Scope.ADMIN,
-        read_scope: Scope = Scope.READ,
-        is_public: bool = False,
-        is_tagged: bool = False,
-    ) -> None:
-        self.blueprint = Blueprint(name, __name__)
-        self.description = description
-        self.write_scope = write_scope
-        self.read_scope = read_scope
-        self.is_public = is_public
-        self.is_tagged = is_tagged
-        self.name = name
-        self.operations: dict[str, tuple[Operation, AnyFunction]] = {}  # with views, by the name of the view
-        self.more_scopes: dict[str, Scope] = {}  # by view
-        self.creating = set[str]()  # views
+    name: str
+    description: str
+    _: KW_ONLY
+    write_scope: Scope = Scope.ADMIN
+    read_scope: Scope = Scope.READ
+    is_public: bool = False
+    is_tagged: bool = False
+    # With views, by the name of the view.
+    operations: dict[str, tuple[Operation, AnyFunction]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.blueprint = Blueprint(self.name, __name__)
 
     def route(
         self,
@@ -89,22 +83,17 @@ class Resource:
             texts=[text] if isinstance(text, dict) else text,
             is_public=self.is_public,
             is_tagged=self.is_tagged,
+            or_scope=or_scope,
+            creates_jobs=creates_jobs,
         )
 
         def decorate(view: View) -> View:
-            if or_scope is not None:
-                self.more_scopes[view.__name__] = or_scope
-            if creates_jobs:
-                self.creating.add(view.__name__)
-            self._register(operation, view)
+            name = view.__name__
+            self.operations[name] = operation, view
+            self.blueprint.add_url_rule(path, name, operation.served(view), methods=[method])
             return view
 
         return decorate
-
-    def _register(self, operation: Operation, view: AnyFunction) -> None:
-        name = view.__name__
-        self.operations[name] = operation, view
-        self.blueprint.add_url_rule(operation.path, name, operation.served(view), methods=[operation.method])
 
 
 def same_name(body: dict[str, Any], name: str) -> None:
