@@ -6,6 +6,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.specs.spec_fields import DescribedValue, IntegerInOrder
+from app.kernel.described_fields import described
 from app.kernel.formats import duration_ms, show_duration
 from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_PRIORITY, QUEUE_NAME
@@ -70,17 +71,16 @@ class _Flow(StrictSchema):
 class RateSpec(_Flow):
     """Rate of starts: a token bucket, or at most `count` in any sliding window."""
 
-    count = _limit(required=True, metadata={"example": 100})
-    per = _duration(_SECOND, 24 * _HOUR, required=True, metadata={"description": "`1s` to `24h`", "example": "1s"})
+    count = _limit(required=True, **described(example=100))
+    per = _duration(_SECOND, 24 * _HOUR, required=True, **described("`1s` to `24h`", example="1s"))
     burst = _limit(
-        metadata={
-            "description": "starts of a burst, the last 100 ms of which are paced; when absent, the starts of 100 ms",
-            "example": 20,
-        }
+        **described(
+            "starts of a burst, the last 100 ms of which are paced; when absent, the starts of 100 ms", example=20
+        )
     )
     window = fields.String(
         validate=validate.OneOf(["sliding"]),
-        metadata={"description": "`sliding`: never more than `count` in any period of `per`; excludes `burst`"},
+        **described("`sliding`: never more than `count` in any period of `per`; excludes `burst`"),
     )
 
     @validates_schema
@@ -97,16 +97,16 @@ class KeyLimitsSpec(_Flow):
     key = fields.String(
         required=True,
         validate=validate.Length(1, MAX_KEY),
-        metadata={"description": "one placeholder of the input", "example": "{{input.tenant}}"},
+        **described("one placeholder of the input", example="{{input.tenant}}"),
     )
-    max_in_flight = _limit(metadata={"example": 2})
+    max_in_flight = _limit(**described(example=2))
     rate = fields.Nested(RateSpec)
 
 
 class LimitsSpec(_Flow):
     """Limits of an endpoint, over all workers; at least one limit is required."""
 
-    max_in_flight = _limit(metadata={"description": "executions that may run at the same time", "example": 20})
+    max_in_flight = _limit(**described("executions that may run at the same time", example=20))
     rate = fields.Nested(RateSpec)
     per_key = fields.Nested(KeyLimitsSpec)
 
@@ -128,12 +128,12 @@ class Ratio(fields.Float):
 class BreakerSpec(_Flow):
     """Breaker of an endpoint's target: when it opens, and for how long."""
 
-    failure_ratio = Ratio(validate=validate.Range(0.01, 1), metadata={"description": "0.5 when absent", "example": 0.5})
+    failure_ratio = Ratio(validate=validate.Range(0.01, 1), **described("0.5 when absent", example=0.5))
     min_results = fields.Integer(
-        strict=True, validate=validate.Range(1, 10_000), metadata={"description": "10 when absent", "example": 10}
+        strict=True, validate=validate.Range(1, 10_000), **described("10 when absent", example=10)
     )
-    window = _duration(10 * _SECOND, 10 * _MINUTE, metadata={"description": "`1m` when absent", "example": "1m"})
-    open_for = _duration(_SECOND, _HOUR, metadata={"description": "`30s` when absent", "example": "30s"})
+    window = _duration(10 * _SECOND, 10 * _MINUTE, **described("`1m` when absent", example="1m"))
+    open_for = _duration(_SECOND, _HOUR, **described("`30s` when absent", example="30s"))
 
 
 RATE = RateSpec()

@@ -13,6 +13,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_list, shown_list
 from app.catalog.specs.spec_fields import whole
+from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 from app.kernel.unreadable import report
 from schema.inline_bounds import MAX_AGE_MS, MAX_ATTEMPTS, MAX_RETRY_DELAYS
@@ -147,7 +148,7 @@ class RetryPolicySpec(StrictSchema):
     delays_ms = fields.List(
         whole(0, MAX_DELAY_MS),
         validate=validate.Length(1, MAX_RETRY_DELAYS),
-        metadata={"description": "waits between attempts, for `custom` only and required there; the last repeats"},
+        **described("waits between attempts, for `custom` only and required there; the last repeats"),
     )
     fail_on = matchers_field("errors and answers that are final; checked first")
     reject_on = matchers_field("final too, and marked `rejected`: needs no attention")
@@ -157,7 +158,7 @@ class RetryPolicySpec(StrictSchema):
         1,
         MAX_AGE_MS,
         allow_none=True,
-        metadata={"description": "milliseconds since `scheduled_at`; a retry that would start later is not made"},
+        **described("milliseconds since `scheduled_at`; a retry that would start later is not made"),
     )
 
     @validates_schema(pass_original=True)

@@ -15,6 +15,7 @@ from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import DescribedValue
+from app.kernel.described_fields import described
 from app.kernel.formats import unescaped
 from app.kernel.suggestions import MAX_SUGGESTED, remedy
 from schema.inline_bounds import JSON_POINTER, MAX_MATCHED_CHARACTERS, MAX_MATCHED_VALUES, MAX_MATCHERS
@@ -103,7 +104,7 @@ class AttemptOutcome:
 
 def matchers_field(description: str) -> fields.List[Any]:
     item = DescribedValue(_check, _SCHEMA)
-    return fields.List(item, validate=validate.Length(max=MAX_MATCHERS), metadata={"description": description})
+    return fields.List(item, validate=validate.Length(max=MAX_MATCHERS), **described(description))
 
 
 def _comparable(value: Any) -> tuple[bool, Any]:

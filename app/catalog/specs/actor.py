@@ -11,6 +11,7 @@ from marshmallow import ValidationError, fields
 from app.catalog.specs.spec_fields import DescribedValue, milliseconds, soft_milliseconds, templated, text, whole
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import ALL, FieldKind
+from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_NAME
 
@@ -52,17 +53,16 @@ def _target(_spec: Mapping[str, Any]) -> str:
 class ActorSpec(StrictSchema):
     """`spec` of an actor endpoint; a process that serves the actor registers it."""
 
-    actor = text(MAX_ACTOR_NAME, required=True, metadata={"description": "name of the actor", "example": "send_mail"})
-    queue = text(MAX_ACTOR_NAME, load_default="default", metadata={"description": "Dramatiq queue of the actor"})
+    actor = text(MAX_ACTOR_NAME, required=True, **described("name of the actor", example="send_mail"))
+    queue = text(MAX_ACTOR_NAME, load_default="default", **described("Dramatiq queue of the actor"))
     arguments = templated(
         DescribedValue(
             _check_arguments,
             _ARGUMENTS_SCHEMA,
             load_default="{{input}}",
-            metadata={
-                "description": "an object: keyword arguments; with `args`, `kwargs` and `options` only: a message",
-                "example": "{{input}}",
-            },
+            **described(
+                "an object: keyword arguments; with `args`, `kwargs` and `options` only: a message", example="{{input}}"
+            ),
         ),
         FieldKind.ARGUMENTS,
         ALL,
@@ -73,18 +73,18 @@ class ActorSpec(StrictSchema):
         1,
         100,
         load_default=3,
-        metadata={"description": "the execution fails with WORKER_LOST once so many attempts have lost their process"},
+        **described("the execution fails with WORKER_LOST once so many attempts have lost their process"),
     )
-    cron = text(200, metadata={"description": "schedule that the process has registered", "example": "0 9 * * *"})
-    timezone = text(100, metadata={"description": "time zone of `cron`", "example": "Europe/Berlin"})
-    interval = text(20, metadata={"description": "interval that the process has registered", "example": "10m"})
+    cron = text(200, **described("schedule that the process has registered", example="0 9 * * *"))
+    timezone = text(100, **described("time zone of `cron`", example="Europe/Berlin"))
+    interval = text(20, **described("interval that the process has registered", example="10m"))
 
 
 class ActorOutput(Outcome):
     """Result of an actor."""
 
-    body = fields.Raw(metadata={"description": "the stored result", "example": {"sent": True}})
-    skipped = fields.Boolean(metadata={"description": "true if a middleware of the process skipped the message"})
+    body = fields.Raw(**described("the stored result", example={"sent": True}))
+    skipped = fields.Boolean(**described("true if a middleware of the process skipped the message"))
 
 
 TRANSPORT = Transport(

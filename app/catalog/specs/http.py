@@ -16,6 +16,7 @@ from app.catalog.specs.spec_fields import (
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.compilation import ALL, SECRET, FieldKind
+from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 from schema.inline_bounds import RESERVED_HEADER
 
@@ -52,9 +53,9 @@ class HttpOutput(Outcome):
     """Answer of an HTTP endpoint."""
 
     status_code = fields.Integer(required=True)
-    body = fields.String(metadata={"description": "first 16 KiB of the body, unless `keep_response` excludes the body"})
+    body = fields.String(**described("first 16 KiB of the body, unless `keep_response` excludes the body"))
     body_bytes = fields.Integer(
-        metadata={"description": "size of a body that is not kept, in bytes of text, of at most 24 KiB that are read"}
+        **described("size of a body that is not kept, in bytes of text, of at most 24 KiB that are read")
     )
 
 

@@ -22,6 +22,7 @@ from app.catalog.specs.spec_fields import (
 )
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import ALL, CONFIG, INPUT, SECRET, FieldKind
+from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 
 ACKS = ("0", "1", "all")
@@ -154,7 +155,7 @@ class KafkaOutput(Outcome):
     offset = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": '`null` if brokers do not report it: with `acks: "0"`, or after a resend'},
+        **described('`null` if brokers do not report it: with `acks: "0"`, or after a resend'),
     )
 
 

@@ -12,6 +12,7 @@ from app.catalog.specs.spec_fields import DescribedValue, milliseconds, soft_mil
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import CONFIG, INPUT, SECRET, FieldKind
 from app.catalog.templates.nodes import STAND_IN, Array, Constant, Node, SpecTemplate, UrlNode, as_text, resolve
+from app.kernel.described_fields import described
 from app.kernel.errors import Detail, TemplateError
 from app.kernel.suggestions import StrictSchema
 
@@ -37,9 +38,7 @@ class NotificationSpec(StrictSchema):
             _check_urls,
             _URLS_SCHEMA,
             required=True,
-            metadata={
-                "description": f"a channel, such as `slack://…`, or up to {MAX_CHANNELS}; secrets are placeholders"
-            },
+            **described(f"a channel, such as `slack://…`, or up to {MAX_CHANNELS}; secrets are placeholders"),
         ),
         FieldKind.LOCATOR,
         CONFIG | SECRET,
@@ -56,7 +55,7 @@ class NotificationSpec(StrictSchema):
     severity = templated(
         fields.String(
             validate=validate.Length(1, 1024),
-            metadata={"description": "`info`, `warning` or `critical` after rendering; marks the message"},
+            **described("`info`, `warning` or `critical` after rendering; marks the message"),
         ),
         FieldKind.TEXT,
         INPUT | CONFIG,
@@ -69,10 +68,10 @@ class NotificationSpec(StrictSchema):
 class ChannelOutput(Schema):
     """Result of a message in one channel."""
 
-    channel = fields.String(required=True, metadata={"example": "mailtos:smtp.example.com:587"})
-    status_code = fields.Integer(metadata={"description": "last status of HTTP or SMTP", "example": 250})
-    error = fields.String(metadata={"example": "slack answered 503"})
-    attempt = fields.Integer(metadata={"description": "attempt that delivered the message, if an earlier one"})
+    channel = fields.String(required=True, **described(example="mailtos:smtp.example.com:587"))
+    status_code = fields.Integer(**described("last status of HTTP or SMTP", example=250))
+    error = fields.String(**described(example="slack answered 503"))
+    attempt = fields.Integer(**described("attempt that delivered the message, if an earlier one"))
 
 
 class NotificationOutput(Outcome):

@@ -19,6 +19,7 @@ from app.catalog.specs.spec_fields import (
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.compilation import ALL, CONFIG, SECRET, FieldKind
 from app.catalog.templates.nodes import MAX_COUNT, is_count
+from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 
 _DEFAULT_PORT = 6379
@@ -56,10 +57,10 @@ class RedisStreamSpec(StrictSchema):
     approximate_trimming = Flag(load_default=True)
     metadata = Flag(
         load_default=False,
-        metadata={
-            "description": "add the fields `te-job-id`, `te-execution-id`, `te-idempotency-key`, `te-attempt`, "
+        **described(
+            "add the fields `te-job-id`, `te-execution-id`, `te-idempotency-key`, `te-attempt`, "
             "`te-scheduled-at` and `traceparent` to each entry"
-        },
+        ),
     )
     timeout_ms = milliseconds(load_default=3_000)
     soft_timeout_ms = soft_milliseconds()
@@ -76,12 +77,10 @@ class RedisStreamSpec(StrictSchema):
 class RedisStreamOutput(Outcome):
     """Place of an entry."""
 
-    message_id = fields.String(required=True, metadata={"example": "1710499801234-0"})
+    message_id = fields.String(required=True, **described(example="1710499801234-0"))
     stream = fields.String(required=True)
     may_be_duplicate = fields.Boolean(
-        metadata={
-            "description": "true if the marker of an earlier attempt with unknown result may have expired in Redis"
-        }
+        **described("true if the marker of an earlier attempt with unknown result may have expired in Redis")
     )
 
 

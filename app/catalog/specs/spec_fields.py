@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from marshmallow import ValidationError, fields, validate
 
 from app.catalog.templates.compilation import FieldKind, FieldRule
+from app.kernel.described_fields import described
 from schema.inline_bounds import HEADER_NAME, MAX_TIMEOUT_MS, MAX_URL
 
 F = TypeVar("F", bound=fields.Field[Any])
@@ -90,7 +91,7 @@ def milliseconds(**options: Any) -> fields.Integer:
 def soft_milliseconds() -> fields.Integer:
     """Declare the time after which a running attempt is reported; `check_spec` compares it with the limit."""
     description = "below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event"
-    return whole(1, MAX_TIMEOUT_MS, metadata={"description": description})
+    return whole(1, MAX_TIMEOUT_MS, **described(description))
 
 
 def text(maximum: int = 1024, **options: Any) -> fields.String:
@@ -125,7 +126,7 @@ def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> DescribedValue
         partial(_check_headers, reserved=reserved, are_tokens=are_tokens),
         {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names},
         load_default={},
-        metadata={"description": "Headers that the service sets are not allowed."},
+        **described("Headers that the service sets are not allowed."),
     )
 
 

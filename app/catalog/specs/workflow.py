@@ -8,6 +8,7 @@ from marshmallow import fields, validate
 from app.catalog.specs.spec_fields import DescribedValue, milliseconds, templated, whole
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import FieldKind
+from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 from schema.states import OnFailure
 
@@ -40,7 +41,7 @@ class WorkflowSpec(StrictSchema):
             _accept,
             {"type": "array", "items": {"type": "object"}, "minItems": 1},
             required=True,
-            metadata={"description": "as `nodes` of `POST /workflows`", "example": [{"name": "a", "endpoint": "b"}]},
+            **described("as `nodes` of `POST /workflows`", example=[{"name": "a", "endpoint": "b"}]),
         ),
         FieldKind.OPAQUE,
         _NOTHING,
@@ -48,33 +49,31 @@ class WorkflowSpec(StrictSchema):
     on_failure = fields.String(validate=validate.OneOf([each.value for each in OnFailure]))
     max_parallel = whole(1, 10_000)
     deadline = DescribedValue(
-        _accept,
-        {"type": ["string", "integer"]},
-        metadata={"description": "time from the start, such as `2h`", "example": "2h"},
+        _accept, {"type": ["string", "integer"]}, **described("time from the start, such as `2h`", example="2h")
     )
     output = templated(
         DescribedValue(
             _accept,
             {},
-            metadata={
-                "description": "JSON with variables, the body of the output of the execution; when absent, the states "
+            **described(
+                "JSON with variables, the body of the output of the execution; when absent, the states "
                 "of the last nodes",
-                "example": {"report": "{{parents.publish.output.body.id}}"},
-            },
+                example={"report": "{{parents.publish.output.body.id}}"},
+            ),
         ),
         FieldKind.OPAQUE,
         _NOTHING,
     )
     timeout_ms = milliseconds(
-        load_default=30_000, metadata={"description": "time to store the workflow; `deadline` bounds its nodes"}
+        load_default=30_000, **described("time to store the workflow; `deadline` bounds its nodes")
     )
 
 
 class WorkflowOutput(Outcome):
     """The workflow of an execution, and its output."""
 
-    workflow_id = fields.String(required=True, metadata={"example": "wf_18ec39ac366652fed74d06b9af1ba11a"})
-    body = fields.Raw(required=True, metadata={"example": {"publish": "SUCCEEDED"}})
+    workflow_id = fields.String(required=True, **described(example="wf_18ec39ac366652fed74d06b9af1ba11a"))
+    body = fields.Raw(required=True, **described(example={"publish": "SUCCEEDED"}))
 
 
 TRANSPORT = Transport(

@@ -6,6 +6,7 @@ from marshmallow import Schema, fields
 
 from app.features.actors import store
 from app.features.actors.store import MAX_LISTED, MAX_SHOWN, ListedActor
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import ActorNotFoundError, WorkerNotFoundError
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
@@ -22,39 +23,39 @@ _PROCESSES = {"description": f"the newest {MAX_LISTED} of a list, the newest {MA
 class OfferSchema(Schema):
     """A process that offers an actor."""
 
-    worker_id = fields.String(required=True, metadata={"description": "the worker that it is connected to"})
-    session_id = fields.String(required=True, metadata={"description": "of the process, new at each start"})
-    host = fields.String(required=True, metadata={"example": "app-1"})
-    pid = fields.Integer(required=True, allow_none=True, metadata={"example": 4711})
-    threads = fields.Integer(required=True, metadata={"example": 8})
+    worker_id = fields.String(**answered("the worker that it is connected to"))
+    session_id = fields.String(**answered("of the process, new at each start"))
+    host = fields.String(**answered(example="app-1"))
+    pid = fields.Integer(**answered(null=True, example=4711))
+    threads = fields.Integer(**answered(example=8))
     connected_at = Instant(required=True)
 
 
 class RefusalSchema(Schema):
     """A process that has an actor, but may not run it."""
 
-    worker_id = fields.String(required=True, metadata={"description": "the worker that it is connected to"})
-    session_id = fields.String(required=True, metadata={"description": "of the process, new at each start"})
-    host = fields.String(required=True, metadata={"example": "app-1"})
-    pid = fields.Integer(required=True, allow_none=True, metadata={"example": 4711})
-    reason = fields.String(required=True, metadata={"description": "such as a queue that is closed to its API key"})
+    worker_id = fields.String(**answered("the worker that it is connected to"))
+    session_id = fields.String(**answered("of the process, new at each start"))
+    host = fields.String(**answered(example="app-1"))
+    pid = fields.Integer(**answered(null=True, example=4711))
+    reason = fields.String(**answered("such as a queue that is closed to its API key"))
 
 
 class ActorSchema(Schema):
     """An actor, its endpoint and its options."""
 
-    actor = fields.String(required=True, metadata={"description": "its name", "example": "send_mail"})
-    endpoint = fields.String(required=True, metadata={"example": "send-mail"})
-    queue = fields.String(required=True, metadata={"description": "Dramatiq queue", "example": "default"})
-    priority = fields.Integer(required=True, metadata={"example": 128})
-    timeout_ms = fields.Integer(required=True, metadata={"example": 630_000})
+    actor = fields.String(**answered("its name", example="send_mail"))
+    endpoint = fields.String(**answered(example="send-mail"))
+    queue = fields.String(**answered("Dramatiq queue", example="default"))
+    priority = fields.Integer(**answered(example=128))
+    timeout_ms = fields.Integer(**answered(example=630_000))
     soft_timeout_ms = fields.Integer(required=True, allow_none=True)
-    max_lost = fields.Integer(required=True, metadata={"example": 3})
-    cron = fields.String(required=True, allow_none=True, metadata={"example": "0 9 * * *"})
-    timezone = fields.String(required=True, allow_none=True, metadata={"example": "Europe/Berlin"})
-    interval = fields.String(required=True, allow_none=True, metadata={"example": "10m"})
+    max_lost = fields.Integer(**answered(example=3))
+    cron = fields.String(**answered(null=True, example="0 9 * * *"))
+    timezone = fields.String(**answered(null=True, example="Europe/Berlin"))
+    interval = fields.String(**answered(null=True, example="10m"))
     registered_at = Instant(required=True)
-    process_count = fields.Integer(required=True, metadata={"description": "processes that offer it now"})
+    process_count = fields.Integer(**answered("processes that offer it now"))
     processes = fields.List(fields.Nested(OfferSchema), required=True, metadata=_PROCESSES)
     refusals = fields.List(fields.Nested(RefusalSchema), required=True, metadata=_REFUSALS)
     last_seen_at = Instant(required=True, allow_none=True, metadata=_SEEN)
@@ -63,7 +64,7 @@ class ActorSchema(Schema):
 class ActorQuery(PageQuery):
     """Filters of the list."""
 
-    is_offered = fields.Boolean(metadata={"description": "true: a connected process offers it; false: none does"})
+    is_offered = fields.Boolean(**described("true: a connected process offers it; false: none does"))
 
 
 @resource.route("GET", "/actors", query=ActorQuery, returns=page_schema(ActorSchema))

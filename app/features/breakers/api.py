@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from app.features.breakers import store
 from app.features.breakers.rules import Reason
 from app.kernel.db.reads import Reads
+from app.kernel.described_fields import answered
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.queue.reading.waiting_reasons import Explanation, Facts, QueuePosition, WaitingReason, at
 from app.web.http.conditions import actor
@@ -36,25 +37,25 @@ class BreakerSchema(Schema):
     target = fields.String(required=True, metadata=_TARGET)
     state = fields.Enum(BreakerState, by_value=True, required=True, metadata=_STATE)
     reason = fields.String(required=True, allow_none=True, metadata=_REASON)
-    failed = fields.Integer(required=True, allow_none=True, metadata={"description": "failures among `results`"})
-    results = fields.Integer(required=True, allow_none=True, metadata={"description": "counted when it opened"})
+    failed = fields.Integer(**answered("failures among `results`", null=True))
+    results = fields.Integer(**answered("counted when it opened", null=True))
     changed_at = Instant(required=True)
-    open_until = Instant(required=True, allow_none=True, metadata={"description": "then a single delivery probes"})
-    probe_worker = fields.String(required=True, allow_none=True, metadata={"description": "sender of the probe"})
-    probe_until = Instant(required=True, allow_none=True, metadata={"description": "then any worker may probe"})
-    endpoints = fields.List(fields.String(), required=True, metadata={"description": "the first 100 of the target"})
+    open_until = Instant(**answered("then a single delivery probes", null=True))
+    probe_worker = fields.String(**answered("sender of the probe", null=True))
+    probe_until = Instant(**answered("then any worker may probe", null=True))
+    endpoints = fields.List(fields.String(), **answered("the first 100 of the target"))
 
 
 class BreakerEventSchema(Schema):
     """A change of a breaker."""
 
-    event_id = fields.String(required=True, metadata={"example": "evt_4d3c2b1a0f9e"})
+    event_id = fields.String(**answered(example="evt_4d3c2b1a0f9e"))
     target = fields.String(required=True, metadata=_TARGET)
-    from_state = fields.Enum(BreakerState, by_value=True, required=True, metadata={"example": "closed"})
-    to_state = fields.Enum(BreakerState, by_value=True, required=True, metadata={"example": "open"})
+    from_state = fields.Enum(BreakerState, by_value=True, **answered(example="closed"))
+    to_state = fields.Enum(BreakerState, by_value=True, **answered(example="open"))
     reason = fields.String(required=True, metadata=_REASON)
-    actor = fields.String(required=True, allow_none=True, metadata={"description": "a worker, or an API key's name"})
-    open_until = Instant(required=True, allow_none=True, metadata={"description": "or the deadline of the probe"})
+    actor = fields.String(**answered("a worker, or an API key's name", null=True))
+    open_until = Instant(**answered("or the deadline of the probe", null=True))
     occurred_at = Instant(required=True)
 
 

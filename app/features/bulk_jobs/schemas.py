@@ -16,6 +16,7 @@ from app.features.bulk_jobs.store import (
     Parameters,
 )
 from app.features.dead_letters.api import MAX_NOTE, group_field, letter_ids_field
+from app.kernel.described_fields import answered, described
 from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
@@ -64,8 +65,8 @@ class WantedExecutionsSchema(Body):
         allow_none=True,
     )
     execution_ids = EXECUTION_IDS
-    endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
-    queue = queue_field(metadata={"example": "bulk"})
+    endpoint = fields.String(validate=validate.Length(1, 128), **described(example="send-welcome-email"))
+    queue = queue_field(**described(example="bulk"))
     limit_key = LIMIT_KEY
     job_id = fields.String(validate=validate.Length(1, 128))
     worker_id = WORKER
@@ -82,45 +83,41 @@ class WantedExecutionsSchema(Body):
     scheduled_before = Instant()
     group = group_field()
     letter_ids = letter_ids_field()
-    failed_after = Instant(metadata={"description": "only for `archive`"})
-    failed_before = Instant(metadata={"description": "only for `archive`"})
+    failed_after = Instant(**described("only for `archive`"))
+    failed_before = Instant(**described("only for `archive`"))
 
 
 class NewBulkOperationSchema(Body):
     """Action, filter and rate of a bulk operation."""
 
-    action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
+    action = fields.Enum(BulkAction, by_value=True, required=True, **described(example="cancel"))
     wanted = fields.Nested(WantedExecutionsSchema, required=True)
     all = all_field(**_UNFILTERED)
     if_running = fields.Enum(
         IfRunning,
         by_value=True,
         allow_none=True,
-        metadata={"description": "`cancel`: as for `POST /executions/{execution_id}/cancel`", "example": "request"},
+        **described("`cancel`: as for `POST /executions/{execution_id}/cancel`", example="request"),
     )
-    run_at = Instant(
-        allow_none=True, metadata={"description": "`reschedule`: new due time; a time in the past means now"}
-    )
+    run_at = Instant(allow_none=True, **described("`reschedule`: new due time; a time in the past means now"))
     delay_seconds = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(-LONGEST_SECONDS, LONGEST_SECONDS),
-        metadata={"description": "`reschedule`: delay after the planned time; negative: earlier", "example": 3600},
+        **described("`reschedule`: delay after the planned time; negative: earlier", example=3600),
     )
     spread_seconds = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(1, LONGEST_SECONDS),
-        metadata={
-            "description": "`reschedule`: spread evenly over this time, starting at `run_at`, at the delayed time, or "
-            "now",
-            "example": 600,
-        },
+        **described(
+            "`reschedule`: spread evenly over this time, starting at `run_at`, at the delayed time, or now", example=600
+        ),
     )
     note = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_NOTE),
-        metadata={"description": "required for `archive`: the reason", "example": _NOTE},
+        **described("required for `archive`: the reason", example=_NOTE),
     )
     rate = rate_field(100)
 
@@ -148,31 +145,24 @@ class BulkOperationSchema(Schema):
     """A bulk operation and its progress."""
 
     operation_id = fields.String(required=True)
-    action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
+    action = fields.Enum(BulkAction, by_value=True, **answered(example="cancel"))
     status = fields.Enum(BulkJobStatus, required=True)
     waits_for_turn = waits_field()
-    wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
-    if_running = fields.Enum(IfRunning, by_value=True, required=True, allow_none=True, metadata={"example": "request"})
+    wanted = fields.Dict(**answered(example={"endpoint": "send-welcome-email"}))
+    if_running = fields.Enum(IfRunning, by_value=True, **answered(null=True, example="request"))
     run_at = Instant(required=True, allow_none=True)
     delay_seconds = fields.Integer(required=True, allow_none=True)
     spread_seconds = fields.Integer(required=True, allow_none=True)
-    note = fields.String(required=True, allow_none=True, metadata={"example": _NOTE})
+    note = fields.String(**answered(null=True, example=_NOTE))
     rate = fields.Integer(required=True)
     actor = fields.String(required=True, allow_none=True)
     changed = fields.Integer(
-        required=True,
-        metadata={
-            "description": "changed executions, including running ones that were asked to end, dead letters or jobs"
-        },
+        **answered("changed executions, including running ones that were asked to end, dead letters or jobs")
     )
-    refused = fields.Integer(
-        required=True, metadata={"description": "executions left unchanged because their state did not allow it"}
-    )
-    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "reason of the last refusal"})
+    refused = fields.Integer(**answered("executions left unchanged because their state did not allow it"))
+    last_refusal = fields.String(**answered("reason of the last refusal", null=True))
     reached_at = Instant(
-        required=True,
-        allow_none=True,
-        metadata={"description": "creation of the last execution processed, or failure of the last dead letter"},
+        **answered("creation of the last execution processed, or failure of the last dead letter", null=True)
     )
     created_at = Instant(required=True)
     ended_at = Instant(required=True, allow_none=True)
@@ -182,7 +172,7 @@ class SampledJobSchema(Schema):
     """A repeating job, without its input."""
 
     job_id = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    name = fields.String(**answered(null=True, example="Daily report"))
     endpoint = fields.String(required=True)
     status = fields.Enum(JobStatus, required=True)
     next_run_at = Instant(required=True, allow_none=True)
@@ -191,18 +181,10 @@ class SampledJobSchema(Schema):
 class BulkPreviewSchema(Schema):
     """Preview of a bulk operation."""
 
-    count = fields.Integer(required=True, metadata={"example": 412})
-    is_complete = fields.Boolean(
-        required=True, metadata={"description": f"`false` if more than {MAX_COUNTED:,} rows would have to be read"}
-    )
-    sample = fields.List(
-        fields.Nested(ExecutionSchema),
-        required=True,
-        metadata={"description": "the first executions, without their input"},
-    )
-    jobs = fields.List(
-        fields.Nested(SampledJobSchema), required=True, metadata={"description": "`pause` and `resume`: the first jobs"}
-    )
+    count = fields.Integer(**answered(example=412))
+    is_complete = fields.Boolean(**answered(f"`false` if more than {MAX_COUNTED:,} rows would have to be read"))
+    sample = fields.List(fields.Nested(ExecutionSchema), **answered("the first executions, without their input"))
+    jobs = fields.List(fields.Nested(SampledJobSchema), **answered("`pause` and `resume`: the first jobs"))
 
 
 def wanted_of(body: dict[str, Any]) -> BulkFilter:

@@ -5,6 +5,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.catalog.callback_outcome import OUTCOME_SCHEMA
+from app.kernel.described_fields import answered
 from app.web.openapi.resource import Resource
 
 resource = Resource("callbacks", "Endpoints that receive the outcome of executions.")
@@ -13,7 +14,7 @@ resource = Resource("callbacks", "Endpoints that receive the outcome of executio
 class OutcomeSchemaSchema(Schema):
     """A JSON Schema (draft 2020-12)."""
 
-    schema = fields.Dict(required=True, metadata={"example": {"type": "object", "title": "Outcome"}})
+    schema = fields.Dict(**answered(example={"type": "object", "title": "Outcome"}))
 
 
 @resource.route("GET", "/callbacks/schema", returns=OutcomeSchemaSchema)

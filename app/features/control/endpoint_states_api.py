@@ -13,6 +13,7 @@ from app.features.control.stats_api import PAUSED_BY, PercentilesSchema
 from app.features.control.trouble import BUDGET_MS, EndpointOrder, EndpointState, Trouble, ordered
 from app.features.rollups.distribution import PERCENTILES, Distribution
 from app.features.rollups.endpoint_rollups import PARTS
+from app.kernel.described_fields import answered, described
 from app.web.http.body import invalid
 from app.web.http.request_fields import Body, Count, Delay, Instant
 from schema.states import BreakerState
@@ -28,7 +29,7 @@ _STATE = validate.OneOf([BreakerState.OPEN.value, BreakerState.HALF_OPEN.value])
 class EndpointsQuery(Body):
     """Window, order and number of the endpoints."""
 
-    window = Delay(load_default=HOUR_MS, metadata={"description": "length of time until now; default `1h`"})
+    window = Delay(load_default=HOUR_MS, **described("length of time until now; default `1h`"))
     sort = fields.Enum(EndpointOrder, by_value=True, load_default=EndpointOrder.TROUBLE)
     limit = Count(load_default=SHOWN, validate=validate.Range(1, MAX_SHOWN))
 
@@ -36,50 +37,41 @@ class EndpointsQuery(Body):
 class EndpointStateSchema(Schema):
     """An endpoint: deliveries of the window, and its present holds."""
 
-    endpoint = fields.String(required=True, metadata={"example": "send-mail"})
+    endpoint = fields.String(**answered(example="send-mail"))
     troubles = fields.List(
         fields.Enum(Trouble, by_value=True),
-        required=True,
-        metadata={"description": "reasons to look at it, the most urgent first", "example": [Trouble.LATE.value]},
+        **answered("reasons to look at it, the most urgent first", example=[Trouble.LATE.value]),
     )
-    attempts = fields.Integer(required=True, metadata={"example": 4210})
-    per_second = fields.Float(required=True, metadata={"description": "of `attempts`", "example": 1.169})
+    attempts = fields.Integer(**answered(example=4210))
+    per_second = fields.Float(**answered("of `attempts`", example=1.169))
     succeeded = fields.Integer(required=True)
     retried = fields.Integer(required=True)
     failed = fields.Integer(required=True)
-    uncertain = fields.Integer(required=True, metadata={"description": "attempts that may have been delivered"})
+    uncertain = fields.Integer(**answered("attempts that may have been delivered"))
     lateness_ms = fields.Nested(PercentilesSchema, required=True)
     duration_ms = fields.Nested(PercentilesSchema, required=True)
     on_time = fields.Float(
-        required=True,
-        allow_none=True,
-        metadata={"description": f"share of the attempts that started within {BUDGET_MS} ms", "example": 0.999},
+        **answered(f"share of the attempts that started within {BUDGET_MS} ms", null=True, example=0.999)
     )
-    waiting = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "of an endpoint that is held back, up to 1,000"}
-    )
-    held_by = fields.Enum(
-        Hold, by_value=True, required=True, allow_none=True, metadata={"example": Hold.CONCURRENCY.value}
-    )
-    admits_in_seconds = fields.Float(required=True, allow_none=True, metadata={"description": "if its rate holds it"})
-    letters = fields.Integer(required=True, metadata={"description": "open dead letters"})
+    waiting = fields.Integer(**answered("of an endpoint that is held back, up to 1,000", null=True))
+    held_by = fields.Enum(Hold, by_value=True, **answered(null=True, example=Hold.CONCURRENCY.value))
+    admits_in_seconds = fields.Float(**answered("if its rate holds it", null=True))
+    letters = fields.Integer(**answered("open dead letters"))
     breaker = fields.String(validate=_STATE, required=True, allow_none=True)
     breaker_until = Instant(required=True, allow_none=True)
     paused_at = Instant(required=True, allow_none=True)
     paused_by = fields.String(required=True, allow_none=True, metadata=PAUSED_BY)
-    trend = fields.List(
-        fields.Integer(), required=True, metadata={"description": f"attempts in each of {PARTS} parts of the window"}
-    )
-    failures_trend = fields.List(fields.Integer(), required=True, metadata={"description": "of `failed`"})
+    trend = fields.List(fields.Integer(), **answered(f"attempts in each of {PARTS} parts of the window"))
+    failures_trend = fields.List(fields.Integer(), **answered("of `failed`"))
 
 
 class EndpointStatesSchema(Schema):
     """Endpoints with deliveries in the window, or with something that holds them back."""
 
     from_ = Instant(data_key="from", required=True)
-    until = Instant(required=True, metadata={"description": "end of the last counted slot"})
+    until = Instant(**answered("end of the last counted slot"))
     endpoints = fields.List(fields.Nested(EndpointStateSchema), required=True)
-    left_out = fields.Integer(required=True, metadata={"description": "endpoints beyond `limit`"})
+    left_out = fields.Integer(**answered("endpoints beyond `limit`"))
 
 
 @resource.route("GET", "/stats/endpoints", query=EndpointsQuery, returns=EndpointStatesSchema)

@@ -10,6 +10,7 @@ from app.features.control.store import WorkerState
 from app.features.dead_letters import metrics as dead_letters
 from app.features.queues import store as queues
 from app.features.queues.api import QueueSchema
+from app.kernel.described_fields import answered
 from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
 from schema.states import BreakerState
@@ -20,34 +21,27 @@ resource = Resource("figures", "Figures of the whole service and of its endpoint
 class HeldSchema(Schema):
     """An endpoint with waiting executions although workers have capacity."""
 
-    endpoint = fields.String(required=True, metadata={"example": "send-mail"})
-    hold = fields.Enum(
-        Hold, by_value=True, required=True, metadata={"description": "what holds it back", "example": Hold.RATE.value}
-    )
-    waiting = fields.Integer(required=True, metadata={"description": "up to 1,000 are counted", "example": 412})
-    seconds = fields.Float(
-        required=True, allow_none=True, metadata={"description": "until its rate admits the next", "example": 0.4}
-    )
+    endpoint = fields.String(**answered(example="send-mail"))
+    hold = fields.Enum(Hold, by_value=True, **answered("what holds it back", example=Hold.RATE.value))
+    waiting = fields.Integer(**answered("up to 1,000 are counted", example=412))
+    seconds = fields.Float(**answered("until its rate admits the next", null=True, example=0.4))
 
 
 class OpenLettersSchema(Schema):
     """Open dead letters of an endpoint."""
 
-    endpoint = fields.String(required=True, metadata={"example": "send-mail"})
-    letters = fields.Integer(
-        required=True,
-        metadata={"description": f"up to {dead_letters.MAX_LETTERS:,} are counted", "example": 12},
-    )
+    endpoint = fields.String(**answered(example="send-mail"))
+    letters = fields.Integer(**answered(f"up to {dead_letters.MAX_LETTERS:,} are counted", example=12))
 
 
 class FleetSchema(Schema):
     """Worker processes by state, and the slots of live processes."""
 
     by_state = fields.Dict(
-        keys=fields.Enum(WorkerState, by_value=True), values=fields.Integer(), required=True, metadata={"example": {}}
+        keys=fields.Enum(WorkerState, by_value=True), values=fields.Integer(), **answered(example={})
     )
-    capacity = fields.Integer(required=True, metadata={"example": 800})
-    in_flight = fields.Integer(required=True, metadata={"example": 312})
+    capacity = fields.Integer(**answered(example=800))
+    in_flight = fields.Integer(**answered(example=312))
 
 
 class FiguresSchema(Schema):
@@ -56,28 +50,24 @@ class FiguresSchema(Schema):
     read_at = Instant(required=True)
     queues = fields.List(
         fields.Nested(QueueSchema),
-        required=True,
-        metadata={"description": f"the first {queues.MAX_QUEUES}; `queues_left_out` more have waiting executions"},
+        **answered(f"the first {queues.MAX_QUEUES}; `queues_left_out` more have waiting executions"),
     )
     queues_left_out = fields.Integer(required=True)
     held = fields.List(
         fields.Nested(HeldSchema),
-        required=True,
-        metadata={"description": f"out of the first {MAX_ENDPOINTS:,} endpoints that are paused or have limits"},
+        **answered(f"out of the first {MAX_ENDPOINTS:,} endpoints that are paused or have limits"),
     )
     paused_endpoints = fields.Integer(required=True)
     open_breakers = fields.Integer(required=True)
     half_open_breakers = fields.Integer(required=True)
     workers = fields.Nested(FleetSchema, required=True)
-    schedules_behind_seconds = fields.Float(required=True, metadata={"description": "age of the most overdue tick"})
+    schedules_behind_seconds = fields.Float(**answered("age of the most overdue tick"))
     letters = fields.List(
         fields.Nested(OpenLettersSchema),
-        required=True,
-        metadata={"description": f"of the first {dead_letters.MAX_ENDPOINTS} endpoints with open dead letters"},
+        **answered(f"of the first {dead_letters.MAX_ENDPOINTS} endpoints with open dead letters"),
     )
     late_ends = fields.Integer(
-        required=True,
-        metadata={"description": f"completion events without their effects for {dead_letters.LATE_SECONDS:.0f} s"},
+        **answered(f"completion events without their effects for {dead_letters.LATE_SECONDS:.0f} s")
     )
 
 

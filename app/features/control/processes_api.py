@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 
 from app.features.control import store
 from app.features.control.store import LOST_SECONDS, Process, ProcessState
+from app.kernel.described_fields import answered
 from app.kernel.processes.process_heartbeat import ProcessKind
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
@@ -31,10 +32,10 @@ class HeartbeatSchema(Schema):
     """Fields of all processes."""
 
     state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
-    region = fields.String(required=True, metadata={"example": "default"})
-    host = fields.String(required=True, metadata={"example": "host-1"})
-    pid = fields.Integer(required=True, metadata={"example": 4711})
-    version = fields.String(required=True, metadata={"description": "of the program", "example": "1.0.0"})
+    region = fields.String(**answered(example="default"))
+    host = fields.String(**answered(example="host-1"))
+    pid = fields.Integer(**answered(example=4711))
+    version = fields.String(**answered("of the program", example="1.0.0"))
     started_at = Instant(required=True)
     last_beat_at = Instant(required=True)
 
@@ -42,8 +43,8 @@ class HeartbeatSchema(Schema):
 class ProcessSchema(HeartbeatSchema):
     """A process of the service."""
 
-    process_id = fields.String(required=True, metadata={"description": "of a worker its id", "example": "prc_3c2b1a0f"})
-    kind = fields.Enum(ProcessKind, by_value=True, required=True, metadata={"example": ProcessKind.WEB.value})
+    process_id = fields.String(**answered("of a worker its id", example="prc_3c2b1a0f"))
+    kind = fields.Enum(ProcessKind, by_value=True, **answered(example=ProcessKind.WEB.value))
     tzdata_version = fields.String(required=True, allow_none=True, metadata=_TZDATA)
     clock_ahead_seconds = fields.Float(required=True, allow_none=True, metadata=_AHEAD)
     clock_bound_seconds = fields.Float(required=True, allow_none=True, metadata=_BOUND)

@@ -11,6 +11,7 @@ from app.features.control import deliveries
 from app.features.control.deliveries import DeliveryReport
 from app.features.queues import pauses
 from app.features.queues import store as queues_store
+from app.kernel.described_fields import answered, described
 from app.web.http.request_fields import Body, Count, Instant, Name
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -35,47 +36,44 @@ _LATENESS = {"description": "time from the due instant of the last attempt to it
 class StatsQuery(Body):
     """Period and endpoint of the report."""
 
-    seconds = Count(
-        load_default=DEFAULT_SECONDS, validate=validate.Range(1, MAX_SECONDS), metadata={"description": "period"}
-    )
-    endpoint = Name(metadata={"description": "only this endpoint; any endpoint may be given", "example": "send-mail"})
+    seconds = Count(load_default=DEFAULT_SECONDS, validate=validate.Range(1, MAX_SECONDS), **described("period"))
+    endpoint = Name(**described("only this endpoint; any endpoint may be given", example="send-mail"))
 
 
 class PercentilesSchema(Schema):
     """Percentiles in milliseconds; `null` without executions."""
 
-    p50 = fields.Integer(required=True, allow_none=True, metadata={"example": 2})
-    p95 = fields.Integer(required=True, allow_none=True, metadata={"example": 9})
-    p99 = fields.Integer(required=True, allow_none=True, metadata={"example": 21})
+    p50 = fields.Integer(**answered(null=True, example=2))
+    p95 = fields.Integer(**answered(null=True, example=9))
+    p99 = fields.Integer(**answered(null=True, example=21))
 
 
 class DeliveriesSchema(Schema):
     """Statistics of ended and running executions."""
 
-    ended = fields.Integer(required=True, metadata={"description": "cancelled executions included", "example": 4210})
-    succeeded = fields.Integer(required=True, metadata={"example": 4200})
-    failed = fields.Integer(required=True, metadata={"example": 10})
-    per_second = fields.Float(required=True, metadata={"description": "of `ended`", "example": 70.167})
+    ended = fields.Integer(**answered("cancelled executions included", example=4210))
+    succeeded = fields.Integer(**answered(example=4200))
+    failed = fields.Integer(**answered(example=10))
+    per_second = fields.Float(**answered("of `ended`", example=70.167))
     lateness_ms = fields.Nested(PercentilesSchema, required=True, metadata=_LATENESS)
-    duration_ms = fields.Nested(PercentilesSchema, required=True, metadata={"description": "of the last attempt"})
-    in_flight = fields.Integer(required=True, metadata={"description": "running executions", "example": 17})
+    duration_ms = fields.Nested(PercentilesSchema, **answered("of the last attempt"))
+    in_flight = fields.Integer(**answered("running executions", example=17))
 
 
 class EndpointDeliveriesSchema(DeliveriesSchema):
     """Statistics of an endpoint."""
 
-    endpoint = Name(required=True, metadata={"example": "send-mail"})
+    endpoint = Name(**answered(example="send-mail"))
 
 
 class ReportSchema(Schema):
     """Delivery statistics, overall and by endpoint."""
 
-    covered_seconds = fields.Float(required=True, metadata={"description": _COVERED, "example": 60.0})
+    covered_seconds = fields.Float(**answered(_COVERED, example=60.0))
     overall = fields.Nested(DeliveriesSchema, required=True)
     endpoints = fields.List(
         fields.Nested(EndpointDeliveriesSchema),
-        required=True,
-        metadata={"description": f"the {deliveries.MAX_ENDPOINTS} endpoints with most ended executions"},
+        **answered(f"the {deliveries.MAX_ENDPOINTS} endpoints with most ended executions"),
     )
 
 
@@ -94,12 +92,10 @@ def get(query: dict[str, Any]) -> DeliveryReport:
 class UnservedQueueSchema(Schema):
     """A queue with due executions and without a live worker."""
 
-    queue = fields.String(required=True, metadata={"example": "bulk"})
+    queue = fields.String(**answered(example="bulk"))
     oldest_due_at = Instant(required=True)
-    oldest_due_seconds = fields.Float(required=True, metadata={"example": 12.5})
-    due = fields.Integer(
-        required=True, metadata={"description": f"up to {queues_store.MAX_UNSERVED:,} are counted", "example": 412}
-    )
+    oldest_due_seconds = fields.Float(**answered(example=12.5))
+    due = fields.Integer(**answered(f"up to {queues_store.MAX_UNSERVED:,} are counted", example=412))
 
 
 class PausedEndpointSchema(Schema):
@@ -113,27 +109,21 @@ class PausedEndpointSchema(Schema):
 class PausedQueueSchema(Schema):
     """A paused queue."""
 
-    queue = fields.String(required=True, metadata={"example": "bulk"})
+    queue = fields.String(**answered(example="bulk"))
     paused_at = Instant(required=True)
-    paused_by = fields.String(required=True, metadata={"description": _AUTHOR, "example": "ops"})
+    paused_by = fields.String(**answered(_AUTHOR, example="ops"))
 
 
 class OperationsSchema(Schema):
     """Conditions that need an operator; empty lists and 0 if there are none."""
 
     unserved_queues = fields.List(fields.Nested(UnservedQueueSchema), required=True)
-    open_breakers = fields.Integer(
-        required=True, metadata={"description": "open or half open; `GET /breakers` lists them", "example": 1}
-    )
+    open_breakers = fields.Integer(**answered("open or half open; `GET /breakers` lists them", example=1))
     paused_endpoints = fields.List(
-        fields.Nested(PausedEndpointSchema),
-        required=True,
-        metadata={"description": f"the first {live_settings.MAX_PAUSED} by name"},
+        fields.Nested(PausedEndpointSchema), **answered(f"the first {live_settings.MAX_PAUSED} by name")
     )
     paused_queues = fields.List(
-        fields.Nested(PausedQueueSchema),
-        required=True,
-        metadata={"description": f"the first {live_settings.MAX_PAUSED} by name"},
+        fields.Nested(PausedQueueSchema), **answered(f"the first {live_settings.MAX_PAUSED} by name")
     )
 
 

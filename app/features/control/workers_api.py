@@ -9,6 +9,7 @@ from app.features.control import store
 from app.features.control.reclaimed import MAX_READ, reclaimed_from
 from app.features.control.store import WorkerState
 from app.kernel.audit.change import AuditedChange
+from app.kernel.described_fields import answered
 from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
 from app.kernel.processes import worker_commands as commands
 from app.kernel.processes.worker_commands import EXPIRES_SECONDS, MAX_SHOWN, Command, CommandKind, CommandState
@@ -51,13 +52,11 @@ class WorkerSchema(Schema):
 
     worker_id = fields.String(required=True)
     state = fields.Enum(WorkerState, by_value=True, required=True, metadata=_STATE)
-    host = fields.String(required=True, metadata={"example": "worker-1"})
-    pid = fields.Integer(required=True, metadata={"example": 4711})
-    queues = fields.List(fields.String(), required=True, metadata={"example": ["http", "kafka", "redis_stream"]})
-    capacity = fields.Integer(required=True, metadata={"description": "its slots, without the reserve", "example": 200})
-    in_flight = fields.Integer(
-        required=True, metadata={"description": "executions held at its last heartbeat", "example": 17}
-    )
+    host = fields.String(**answered(example="worker-1"))
+    pid = fields.Integer(**answered(example=4711))
+    queues = fields.List(fields.String(), **answered(example=["http", "kafka", "redis_stream"]))
+    capacity = fields.Integer(**answered("its slots, without the reserve", example=200))
+    in_flight = fields.Integer(**answered("executions held at its last heartbeat", example=17))
     started_at = Instant(required=True)
     last_beat_at = Instant(required=True)
     lease_expires_at = Instant(required=True)
@@ -66,13 +65,11 @@ class WorkerSchema(Schema):
 class CommandSchema(Schema):
     """A command to a worker process."""
 
-    command_id = fields.String(required=True, metadata={"example": "cmd_5e4d3c2b1a09"})
+    command_id = fields.String(**answered(example="cmd_5e4d3c2b1a09"))
     worker_id = fields.String(required=True)
-    command = fields.String(required=True, metadata={"example": CommandKind.DRAIN.value})
+    command = fields.String(**answered(example=CommandKind.DRAIN.value))
     state = fields.Enum(CommandState, by_value=True, required=True, metadata=_COMMAND_STATE)
-    asked_by = fields.String(
-        required=True, metadata={"description": "name of the API key, or cli:USER", "example": "deploy-bot"}
-    )
+    asked_by = fields.String(**answered("name of the API key, or cli:USER", example="deploy-bot"))
     asked_at = Instant(required=True)
     expires_at = Instant(required=True)
     acknowledged_at = Instant(required=True, allow_none=True)
@@ -81,17 +78,15 @@ class CommandSchema(Schema):
 class ReclaimedSchema(Schema):
     """Executions that schedulers took back from a lost worker."""
 
-    executions = fields.Integer(required=True, metadata={"example": 41})
+    executions = fields.Integer(**answered(example=41))
     last_at = Instant(required=True, allow_none=True)
 
 
 class WorkerDetailSchema(WorkerSchema):
     """A worker process, its latest commands, and what was taken back from it."""
 
-    commands = fields.List(
-        fields.Nested(CommandSchema), required=True, metadata={"description": f"the last {MAX_SHOWN}, newest first"}
-    )
-    reclaimed = fields.Nested(ReclaimedSchema, required=True, allow_none=True, metadata={"description": _RECLAIMED})
+    commands = fields.List(fields.Nested(CommandSchema), **answered(f"the last {MAX_SHOWN}, newest first"))
+    reclaimed = fields.Nested(ReclaimedSchema, **answered(_RECLAIMED, null=True))
 
 
 @resource.route("GET", "/workers", query=WorkerQuery, returns=page_schema(WorkerSchema))

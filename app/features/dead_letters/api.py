@@ -10,6 +10,7 @@ from app.features.dead_letters.redrive import Replacement, redrive
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest, Position
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import (
     ConflictError,
     DeadLetterNotFoundError,
@@ -50,9 +51,10 @@ ERROR_TYPE = {
 
 def group_field() -> fields.String:
     """Return the filter by a group of `GET /dead-letters/groups`."""
-    described = "`group` of `GET /dead-letters/groups`"
-    shape = {"description": described, "example": "8f14e45fceea167a"}
-    return fields.String(validate=validate.Regexp("^[0-9a-f]{16}$"), metadata=shape)
+    pattern = validate.Regexp("^[0-9a-f]{16}$")
+    return fields.String(
+        validate=pattern, **described("`group` of `GET /dead-letters/groups`", example="8f14e45fceea167a")
+    )
 
 
 def letter_ids_field() -> ChosenIds:
@@ -67,47 +69,31 @@ class DeadLetterSchema(Schema):
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
     endpoint_version = fields.Integer(required=True)
-    labels = fields.Dict(required=True, allow_none=True, metadata={"description": "of the job", "example": {"a": "b"}})
+    labels = fields.Dict(**answered("of the job", null=True, example={"a": "b"}))
     error_type = fields.String(required=True, metadata=ERROR_TYPE)
-    message = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": f"of that error, up to {dead_letters_store.MAX_MESSAGE} characters"},
-    )
+    message = fields.String(**answered(f"of that error, up to {dead_letters_store.MAX_MESSAGE} characters", null=True))
     attempt_count = fields.Integer(required=True)
     failed_at = Instant(required=True)
     resolution = fields.Enum(
-        Resolution,
-        required=True,
-        allow_none=True,
-        metadata={"description": "`null` while open; `RETRIED`: its execution was retried directly"},
+        Resolution, **answered("`null` while open; `RETRIED`: its execution was retried directly", null=True)
     )
     resolved_at = Instant(required=True, allow_none=True)
-    resolved_by = fields.String(required=True, allow_none=True, metadata={"description": "the name of the API key"})
-    note = fields.String(required=True, allow_none=True, metadata={"description": "reason of the archiving"})
-    redriven_as = fields.String(
-        required=True, allow_none=True, metadata={"description": "the execution that repeats it"}
-    )
+    resolved_by = fields.String(**answered("the name of the API key", null=True))
+    note = fields.String(**answered("reason of the archiving", null=True))
+    redriven_as = fields.String(**answered("the execution that repeats it", null=True))
 
 
 class DeadLetterViewSchema(DeadLetterSchema):
     """A dead letter with its execution and attempts."""
 
-    execution = fields.Nested(
-        ExecutionSchema, required=True, metadata={"description": "in its current state, with its input"}
-    )
+    execution = fields.Nested(ExecutionSchema, **answered("in its current state, with its input"))
     attempts = fields.List(
-        fields.Nested(AttemptSchema),
-        required=True,
-        metadata={"description": f"attempts up to the failure, latest first, {MAX_ATTEMPTS} at most"},
+        fields.Nested(AttemptSchema), **answered(f"attempts up to the failure, latest first, {MAX_ATTEMPTS} at most")
     )
     more_attempts = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": f"URL of the full list if there are more than {MAX_ATTEMPTS}; otherwise `null`",
-            "example": None,
-        },
+        **answered(
+            f"URL of the full list if there are more than {MAX_ATTEMPTS}; otherwise `null`", null=True, example=None
+        )
     )
 
 
@@ -116,7 +102,7 @@ class LetterQuery(Body):
 
     state = fields.Enum(LetterState, by_value=True, load_default=LetterState.OPEN)
     endpoint = fields.String(validate=validate.Length(1, 128))
-    error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
+    error_type = fields.String(validate=validate.Length(1, 128), **described(example="HTTP_ERROR"))
     labels = LabelSelector()
     failed_after = QueryInstant()
     failed_before = QueryInstant()
@@ -134,18 +120,16 @@ class RedriveSchema(Body):
 
     endpoint = Name(
         allow_none=True,
-        metadata={"description": "endpoint of the new job, in its newest version; default: the endpoint of the letter"},
+        **described("endpoint of the new job, in its newest version; default: the endpoint of the letter"),
     )
-    input = fields.Dict(
-        allow_none=True, metadata={"description": "of the new job; default: the input of the letter's job"}
-    )
+    input = fields.Dict(allow_none=True, **described("of the new job; default: the input of the letter's job"))
 
 
 class ArchiveSchema(Body):
     """Reason of an archiving."""
 
     note = fields.String(
-        required=True, validate=validate.Length(1, MAX_NOTE), metadata={"example": "The customer was deleted."}
+        required=True, validate=validate.Length(1, MAX_NOTE), **described(example="The customer was deleted.")
     )
 
 

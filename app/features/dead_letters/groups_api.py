@@ -10,6 +10,7 @@ from app.features.dead_letters.letter_groups import MAX_LOOKED_AT, LetterGroups,
 from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.message_form import FOLDED_ID, FOLDED_NUMBER
 from app.features.dead_letters.since_failure import MAX_COUNTED, SinceFailure, since_failure
+from app.kernel.described_fields import answered
 from app.kernel.errors import DeadLetterNotFoundError
 from app.web.http.request_fields import Instant, Name
 from app.web.services import services
@@ -20,29 +21,25 @@ resource = api.resource
 class LetterGroupSchema(Schema):
     """Dead letters with the same fault."""
 
-    group = fields.String(required=True, metadata={"description": "filter of the list, of redrives and of `archive`"})
+    group = fields.String(**answered("filter of the list, of redrives and of `archive`"))
     endpoint = Name(required=True)
     error_type = fields.String(required=True, metadata=ERROR_TYPE)
-    status_code = fields.Integer(required=True, allow_none=True, metadata={"description": "of the answer"})
-    message = fields.String(
-        required=True, metadata={"description": f"with `{FOLDED_ID}` for ids and `{FOLDED_NUMBER}` for numbers"}
-    )
-    example = fields.String(required=True, allow_none=True, metadata={"description": "the newest message"})
+    status_code = fields.Integer(**answered("of the answer", null=True))
+    message = fields.String(**answered(f"with `{FOLDED_ID}` for ids and `{FOLDED_NUMBER}` for numbers"))
+    example = fields.String(**answered("the newest message", null=True))
     count = fields.Integer(required=True)
     first_failed_at = Instant(required=True)
     last_failed_at = Instant(required=True)
     endpoint_versions = fields.List(fields.Integer(), required=True)
-    letters = fields.List(fields.String(), required=True, metadata={"description": "the newest three"})
+    letters = fields.List(fields.String(), **answered("the newest three"))
 
 
 class LetterGroupsSchema(Schema):
     """Groups of dead letters, the largest first."""
 
     items = fields.List(fields.Nested(LetterGroupSchema), required=True)
-    looked_at = fields.Integer(required=True, metadata={"description": "letters that were read, the newest first"})
-    is_complete = fields.Boolean(
-        required=True, metadata={"description": f"`false` if more than {MAX_LOOKED_AT:,} letters would have to be read"}
-    )
+    looked_at = fields.Integer(**answered("letters that were read, the newest first"))
+    is_complete = fields.Boolean(**answered(f"`false` if more than {MAX_LOOKED_AT:,} letters would have to be read"))
 
 
 class DifferenceSchema(Schema):
@@ -50,9 +47,9 @@ class DifferenceSchema(Schema):
 
     kind = fields.String(required=True, validate=validate.OneOf(["endpoint", "config", "secret"]))
     name = fields.String(required=True)
-    path = fields.String(required=True, allow_none=True, metadata={"example": "spec/timeout_ms"})
-    before = fields.Raw(required=True, allow_none=True, metadata={"example": 5000})
-    after = fields.Raw(required=True, allow_none=True, metadata={"example": 10000})
+    path = fields.String(**answered(null=True, example="spec/timeout_ms"))
+    before = fields.Raw(**answered(null=True, example=5000))
+    after = fields.Raw(**answered(null=True, example=10000))
     at = Instant(required=True, allow_none=True)
 
 
@@ -66,11 +63,11 @@ class SinceFailureSchema(Schema):
     newest_version = fields.Integer(required=True, allow_none=True)
     is_paused = fields.Boolean(required=True)
     is_deleted = fields.Boolean(required=True)
-    breaker = fields.String(required=True, allow_none=True, metadata={"description": "of its target, unless closed"})
-    succeeded = fields.Integer(required=True, metadata={"description": f"later executions, {MAX_COUNTED} at most"})
-    failed = fields.Integer(required=True, metadata={"description": f"later executions, {MAX_COUNTED} at most"})
+    breaker = fields.String(**answered("of its target, unless closed", null=True))
+    succeeded = fields.Integer(**answered(f"later executions, {MAX_COUNTED} at most"))
+    failed = fields.Integer(**answered(f"later executions, {MAX_COUNTED} at most"))
     changes = fields.List(fields.Nested(DifferenceSchema), required=True)
-    verdict = fields.String(required=True, metadata={"description": "prospects of a redrive, in a sentence"})
+    verdict = fields.String(**answered("prospects of a redrive, in a sentence"))
 
 
 @resource.route("GET", "/dead-letters/groups", query=LetterQuery, returns=LetterGroupsSchema)

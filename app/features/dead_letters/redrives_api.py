@@ -13,6 +13,7 @@ from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
 from app.features.dead_letters.trial import MAX_TRIAL
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import EndpointNotFoundError, RedriveNotFoundError
 from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.bulk.bulk_job_kind import preview as preview_of
@@ -38,8 +39,8 @@ dry_runs = Resource("redrive-previews", "Dry runs of redrives.", write_scope=Sco
 class WantedSchema(Body):
     """Filter for open dead letters; all given conditions must match."""
 
-    endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
-    error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
+    endpoint = fields.String(validate=validate.Length(1, 128), **described(example="send-welcome-email"))
+    error_type = fields.String(validate=validate.Length(1, 128), **described(example="HTTP_ERROR"))
     labels = labels_field()
     group = group_field()
     letter_ids = letter_ids_field()
@@ -54,24 +55,24 @@ class NewRedriveSchema(Body):
     all = all_field(**_UNFILTERED)
     to_endpoint = Name(
         allow_none=True,
-        metadata={"description": "create a new job for this endpoint from each letter; default: retry the executions"},
+        **described("create a new job for this endpoint from each letter; default: retry the executions"),
     )
     rate = rate_field(10)
     trial = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(1, MAX_TRIAL),
-        metadata={
-            "description": "number of letters to redrive first; the rest follows once `least` of their executions have "
+        **described(
+            "number of letters to redrive first; the rest follows once `least` of their executions have "
             "succeeded, and the redrive stops once that cannot happen any more",
-            "example": 10,
-        },
+            example=10,
+        ),
     )
     least = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(1, MAX_TRIAL),
-        metadata={"description": "with `trial`, at most as many; default: all but a tenth of `trial`", "example": 9},
+        **described("with `trial`, at most as many; default: all but a tenth of `trial`", example=9),
     )
 
     @validates_schema(skip_on_field_errors=True)
@@ -89,32 +90,21 @@ class RedriveOfSeveralSchema(Schema):
     redrive_id = fields.String(required=True)
     status = fields.Enum(BulkJobStatus, required=True)
     waits_for_turn = waits_field()
-    wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
+    wanted = fields.Dict(**answered(example={"endpoint": "send-welcome-email"}))
     to_endpoint = fields.String(required=True, allow_none=True)
     rate = fields.Integer(required=True)
     actor = fields.String(required=True, allow_none=True)
     redriven = fields.Integer(required=True)
-    refused = fields.Integer(
-        required=True, metadata={"description": "letters that stay open because they could not be redriven"}
-    )
-    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "reason of the last refusal"})
+    refused = fields.Integer(**answered("letters that stay open because they could not be redriven"))
+    last_refusal = fields.String(**answered("reason of the last refusal", null=True))
     trial = fields.Integer(required=True, allow_none=True)
     least = fields.Integer(required=True, allow_none=True)
-    trial_executions = fields.List(
-        fields.String(), required=True, allow_none=True, metadata={"description": "executions of the trial"}
-    )
+    trial_executions = fields.List(fields.String(), **answered("executions of the trial", null=True))
     trial_result = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "in words, once it is known",
-            "example": "10 of 10 trials succeeded, none failed",
-        },
+        **answered("in words, once it is known", null=True, example="10 of 10 trials succeeded, none failed")
     )
     trial_passed_at = Instant(required=True, allow_none=True)
-    reached_at = Instant(
-        required=True, allow_none=True, metadata={"description": "failure of the last letter processed"}
-    )
+    reached_at = Instant(**answered("failure of the last letter processed", null=True))
     created_at = Instant(required=True)
     ended_at = Instant(required=True, allow_none=True)
 
@@ -122,12 +112,9 @@ class RedriveOfSeveralSchema(Schema):
 class PreviewSchema(Schema):
     """Preview of a redrive."""
 
-    count = fields.Integer(required=True, metadata={"example": 412})
-    is_complete = fields.Boolean(
-        required=True,
-        metadata={"description": f"`false` if more than {MAX_COUNTED:,} letters would have to be read"},
-    )
-    sample = fields.List(fields.Nested(DeadLetterSchema), required=True, metadata={"description": "the first letters"})
+    count = fields.Integer(**answered(example=412))
+    is_complete = fields.Boolean(**answered(f"`false` if more than {MAX_COUNTED:,} letters would have to be read"))
+    sample = fields.List(fields.Nested(DeadLetterSchema), **answered("the first letters"))
 
 
 @resource.route(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from marshmallow import Schema, fields
 
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered
 from app.web.openapi.resource import Resource
 from app.web.services import services, wake
 
@@ -21,12 +22,10 @@ resource = Resource("doctor", "Problems of the database and its rows.", read_sco
 class FindingSchema(Schema):
     """A problem and its fix."""
 
-    check = fields.String(required=True, metadata={"description": "area of the problem", "example": "schedules"})
-    problem = fields.String(
-        required=True, metadata={"example": "1 repeating job is overdue, the first for 90 s (job_c72f90ab13de)"}
-    )
-    fix = fields.String(required=True, metadata={"example": "start a scheduler (`python -m app.scheduler`)"})
-    fixable = fields.Boolean(required=True, metadata={"description": "whether `flask doctor --fix` repairs it"})
+    check = fields.String(**answered("area of the problem", example="schedules"))
+    problem = fields.String(**answered(example="1 repeating job is overdue, the first for 90 s (job_c72f90ab13de)"))
+    fix = fields.String(**answered(example="start a scheduler (`python -m app.scheduler`)"))
+    fixable = fields.Boolean(**answered("whether `flask doctor --fix` repairs it"))
 
 
 class DoctorSchema(Schema):
@@ -35,11 +34,7 @@ class DoctorSchema(Schema):
     findings = fields.List(fields.Nested(FindingSchema), required=True)
     unfinished = fields.List(
         fields.String(),
-        required=True,
-        metadata={
-            "description": f"checks that {MAX_SECONDS:g} s did not suffice for; `flask doctor` waits for them",
-            "example": [],
-        },
+        **answered(f"checks that {MAX_SECONDS:g} s did not suffice for; `flask doctor` waits for them", example=[]),
     )
 
 

@@ -10,6 +10,7 @@ from app.features.events import store as events_store
 from app.features.events.event import GROUPS, Event, EventFilter, EventKind, EventPosition, beginning
 from app.features.events.stream import Subscription
 from app.features.events.streams import Streams
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import EventsExpiredError
 from app.kernel.formats import EPOCH, rfc3339
 from app.kernel.suggestions import did_you_mean
@@ -55,56 +56,46 @@ class EventQuery(Body):
     """Filter and start of the events."""
 
     kind = Kinds(
-        metadata={
-            "type": "string",
-            "description": "kinds or groups of kinds, separated by commas",
-            "example": "execution.failed,breaker",
-        },
+        **described("kinds or groups of kinds, separated by commas", type="string", example="execution.failed,breaker")
     )
     endpoint = fields.String(validate=validate.Length(1, 128))
     job_id = fields.String(validate=validate.Length(1, 128))
     workflow_id = fields.String(
         validate=validate.Length(1, 128),
-        metadata={"description": "changes of a workflow, and events of the jobs and executions of its nodes"},
+        **described("changes of a workflow, and events of the jobs and executions of its nodes"),
     )
     labels = LabelSelector()
     after = fields.String(
         validate=validate.Length(1, 200),
-        metadata={"description": "the id of an event, or `next` of the previous page: only later events are returned"},
+        **described("the id of an event, or `next` of the previous page: only later events are returned"),
     )
-    since = QueryInstant(metadata={"description": "without `after`: events from this instant on"})
+    since = QueryInstant(**described("without `after`: events from this instant on"))
     limit = Count(load_default=50, validate=validate.Range(1, 200))
 
 
 class EventSchema(Schema):
     """A change in the service."""
 
-    event_id = fields.String(required=True, metadata={"example": "1773565200000000-a-att_4d3c2b1a0f9e"})
-    kind = fields.Enum(EventKind, by_value=True, required=True, metadata={"example": "execution.succeeded"})
-    at = Instant(
-        required=True, metadata={"description": "start of the transaction that wrote the event; orders the events"}
-    )
+    event_id = fields.String(**answered(example="1773565200000000-a-att_4d3c2b1a0f9e"))
+    kind = fields.Enum(EventKind, by_value=True, **answered(example="execution.succeeded"))
+    at = Instant(**answered("start of the transaction that wrote the event; orders the events"))
     endpoint = fields.String(required=True, allow_none=True)
     job_id = fields.String(required=True, allow_none=True)
     execution_id = fields.String(required=True, allow_none=True)
     workflow_id = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "`details` of an execution of a node have its `node`, `item` and `run`"},
+        **answered("`details` of an execution of a node have its `node`, `item` and `run`", null=True)
     )
     subject = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "id of a worker, target of a breaker, or name of a definition or workflow"},
+        **answered("id of a worker, target of a breaker, or name of a definition or workflow", null=True)
     )
-    details = fields.Dict(required=True, metadata={"example": {"attempt": 1, "worker_id": "wrk_1", "duration_ms": 12}})
+    details = fields.Dict(**answered(example={"attempt": 1, "worker_id": "wrk_1", "duration_ms": 12}))
 
 
 class EventPageSchema(Schema):
     """Events, earliest first; `next` is always there, to continue later."""
 
     items = fields.List(fields.Nested(EventSchema), required=True)
-    next = fields.String(required=True, metadata={"description": "cursor of the following events, for `after`"})
+    next = fields.String(**answered("cursor of the following events, for `after`"))
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002
         """Return the answer unchanged: it is ready for JSON."""

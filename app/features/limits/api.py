@@ -10,6 +10,7 @@ from app.catalog.endpoints.limits import stored_key
 from app.catalog.endpoints.live_settings_fields import RATE
 from app.features.limits.rules import limiters_of
 from app.features.limits.store import MAX_COUNTED, LimiterReading, read_limiter, waiting_of_endpoints, waiting_of_key
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import EndpointNotFoundError
 from app.queue.claiming.endpoint_rules import readable_limits
 from app.web.catalog.endpoints_api import resource
@@ -21,38 +22,26 @@ from app.web.services import services
 class LimitsQuery(Body):
     """Query: a key, to return its limits too."""
 
-    key = fields.String(validate=validate.Length(max=1000), metadata={"description": "a value of `per_key.key`"})
+    key = fields.String(validate=validate.Length(max=1000), **described("a value of `per_key.key`"))
 
 
 class GateSchema(Schema):
     """Limit of the endpoint or of a key."""
 
-    key = fields.String(required=True, allow_none=True, metadata={"description": "`null`: limit of the endpoint"})
-    max_in_flight = fields.Integer(required=True, allow_none=True, metadata={"example": 20})
-    in_flight = fields.Integer(required=True, metadata={"description": "number of running executions", "example": 3})
-    rate = AnyOf(
-        RATE,
-        required=True,
-        allow_none=True,
-        metadata={"description": "with its defaults", "example": {"count": 100, "per": "1s", "burst": 20}},
-    )
-    tokens = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "executions that may start now", "example": 17}
-    )
-    next_at = Instant(required=True, allow_none=True, metadata={"description": "earliest start of the next execution"})
-    waiting = fields.Integer(
-        required=True,
-        metadata={"description": f"queued or waiting for a retry; counted up to {MAX_COUNTED:,}", "example": 12},
-    )
+    key = fields.String(**answered("`null`: limit of the endpoint", null=True))
+    max_in_flight = fields.Integer(**answered(null=True, example=20))
+    in_flight = fields.Integer(**answered("number of running executions", example=3))
+    rate = AnyOf(RATE, **answered("with its defaults", null=True, example={"count": 100, "per": "1s", "burst": 20}))
+    tokens = fields.Integer(**answered("executions that may start now", null=True, example=17))
+    next_at = Instant(**answered("earliest start of the next execution", null=True))
+    waiting = fields.Integer(**answered(f"queued or waiting for a retry; counted up to {MAX_COUNTED:,}", example=12))
 
 
 class LimitsStateSchema(Schema):
     """State of the limits of an endpoint."""
 
     paused_at = Instant(required=True, allow_none=True)
-    gates = fields.List(
-        fields.Nested(GateSchema), required=True, metadata={"description": "limit of the endpoint, then limit of `key`"}
-    )
+    gates = fields.List(fields.Nested(GateSchema), **answered("limit of the endpoint, then limit of `key`"))
 
 
 @resource.route(

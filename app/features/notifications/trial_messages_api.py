@@ -10,6 +10,7 @@ from marshmallow import Schema, fields
 
 from app.features.notifications.message import MESSAGE_SCHEMA, rejection, sample_message
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered
 from app.kernel.errors import (
     Detail,
     EndpointNotFoundError,
@@ -31,7 +32,7 @@ resource = Resource("notifications", "Messages to people, sent through endpoints
 class MessageSchemaSchema(Schema):
     """A JSON Schema (draft 2020-12)."""
 
-    schema = fields.Dict(required=True, metadata={"example": {"type": "object", "title": "Message"}})
+    schema = fields.Dict(**answered(example={"type": "object", "title": "Message"}))
 
 
 @resource.route("GET", "/notifications/schema", returns=MessageSchemaSchema)

@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from app.features.queues import pauses, store
 from app.features.queues.store import Queue
 from app.kernel.audit.change import AuditedChange
+from app.kernel.described_fields import answered
 from app.kernel.errors import QueueNotFoundError
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -20,21 +21,13 @@ resource = Resource("queues", "Queues of waiting executions.")
 class QueueSchema(Schema):
     """A queue."""
 
-    queue = fields.String(required=True, metadata={"example": "http"})
-    workers = fields.Integer(
-        required=True, metadata={"description": "live worker processes of the queue", "example": 2}
-    )
-    due = fields.Integer(
-        required=True, metadata={"description": f"executions; up to {store.MAX_DUE:,} are counted", "example": 412}
-    )
-    oldest_due_at = Instant(
-        required=True, allow_none=True, metadata={"description": "`run_at` of the oldest execution"}
-    )
-    oldest_due_seconds = fields.Float(required=True, allow_none=True, metadata={"example": 12.5})
-    paused_at = Instant(required=True, allow_none=True, metadata={"description": "start of the pause", "example": None})
-    paused_by = fields.String(
-        required=True, allow_none=True, metadata={"description": "name of the API key, or cli:USER", "example": None}
-    )
+    queue = fields.String(**answered(example="http"))
+    workers = fields.Integer(**answered("live worker processes of the queue", example=2))
+    due = fields.Integer(**answered(f"executions; up to {store.MAX_DUE:,} are counted", example=412))
+    oldest_due_at = Instant(**answered("`run_at` of the oldest execution", null=True))
+    oldest_due_seconds = fields.Float(**answered(null=True, example=12.5))
+    paused_at = Instant(**answered("start of the pause", null=True, example=None))
+    paused_by = fields.String(**answered("name of the API key, or cli:USER", null=True, example=None))
 
 
 @resource.route("GET", "/queues", query=PageQuery, returns=page_schema(QueueSchema))

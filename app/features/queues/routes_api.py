@@ -10,6 +10,7 @@ from app.catalog.endpoints import versions
 from app.catalog.routing import Route, Routing, queue_for
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import MAX_ROUTES
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import EndpointNotFoundError
 from app.web.catalog.endpoints_api import RouteSchema
 from app.web.http.conditions import change, tagged, unless_known
@@ -42,7 +43,7 @@ class RoutesSchema(Schema):
 class RouteQuestionSchema(Body):
     """Name of an endpoint, existing or not, and routes to try instead of the current routes."""
 
-    endpoint = Name(required=True, metadata={"example": "billing-eu"})
+    endpoint = Name(required=True, **described(example="billing-eu"))
     routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MAX_ROUTES))
 
 
@@ -50,28 +51,23 @@ class MoveSchema(Schema):
     """A live endpoint that would be routed elsewhere."""
 
     endpoint = Name(required=True)
-    before = fields.String(required=True, metadata={"example": "http"})
-    after = fields.String(required=True, metadata={"example": "bulk"})
+    before = fields.String(**answered(example="http"))
+    after = fields.String(**answered(example="bulk"))
 
 
 class RouteAnswerSchema(Schema):
     """Queue for an endpoint of that name without a queue of its own."""
 
     queue = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "`null` if no endpoint has the name: its transport decides", "example": "bulk"},
+        **answered("`null` if no endpoint has the name: its transport decides", null=True, example="bulk")
     )
-    pattern = fields.String(required=True, allow_none=True, metadata={"example": "billing-*"})
-    position = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "position of the route, from 0", "example": 0}
-    )
-    is_default = fields.Boolean(required=True, metadata={"description": "no route matches", "example": False})
+    pattern = fields.String(**answered(null=True, example="billing-*"))
+    position = fields.Integer(**answered("position of the route, from 0", null=True, example=0))
+    is_default = fields.Boolean(**answered("no route matches", example=False))
     moves = fields.List(
-        fields.Nested(MoveSchema),
-        metadata={"description": f"with `routes`: the first {MAX_SHOWN} endpoints that would move"},
+        fields.Nested(MoveSchema), **described(f"with `routes`: the first {MAX_SHOWN} endpoints that would move")
     )
-    move_count = fields.Integer(metadata={"description": "with `routes`: number of endpoints that would move"})
+    move_count = fields.Integer(**described("with `routes`: number of endpoints that would move"))
 
 
 @resource.route("GET", "/routes", returns=RoutesSchema)

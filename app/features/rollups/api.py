@@ -10,6 +10,7 @@ from app.features.rollups.delivery_history import ALL, MAX_POINTS, DeliveryHisto
 from app.features.rollups.distribution import Distribution
 from app.features.rollups.rollup_statements import COUNTS, FAILURE_COUNTS, MAX_ERROR_TYPES
 from app.features.rollups.samples import FLEET
+from app.kernel.described_fields import answered, described
 from app.kernel.formats import rfc3339
 from app.web.http.body import invalid
 from app.web.http.request_fields import Body, Count, Delay, Instant, QueryInstant
@@ -27,88 +28,66 @@ _BOUND = "upper bound of its class; one more than the last bound if it is larger
 class DeliveryHistoryQuery(Body):
     """Period, step, endpoint and queue of the history."""
 
-    last = Delay(metadata={"description": "without `from`: length of the period until `until`; default `1h`"})
+    last = Delay(**described("without `from`: length of the period until `until`; default `1h`"))
     from_ = QueryInstant(data_key="from")
-    until = QueryInstant(metadata={"description": "default: now"})
+    until = QueryInstant(**described("default: now"))
     step = Count(
         validate=validate.Range(STEPS_S[0], MAX_STEP_S),
-        metadata={
-            "description": f"seconds of a point, a multiple of {STEPS_S[0]}; default: "
+        **described(
+            f"seconds of a point, a multiple of {STEPS_S[0]}; default: "
             f"{delivery_history.USUAL_POINTS} points at most, from the slots that are kept"
-        },
+        ),
     )
     endpoint = fields.String(
         validate=validate.Length(1, 128),
-        metadata={
-            "description": "only this endpoint; `*`: the sum of endpoints that are not among the busiest of a slot",
-            "example": "send-mail",
-        },
+        **described(
+            "only this endpoint; `*`: the sum of endpoints that are not among the busiest of a slot",
+            example="send-mail",
+        ),
     )
     queue = fields.String(
-        validate=validate.Length(1, 128),
-        metadata={"description": "gauges of this queue instead of the whole fleet", "example": "http"},
+        validate=validate.Length(1, 128), **described("gauges of this queue instead of the whole fleet", example="http")
     )
-    histograms = fields.Boolean(load_default=False, metadata={"description": "with the counts of each class"})
+    histograms = fields.Boolean(load_default=False, **described("with the counts of each class"))
 
 
 class ClassesSchema(Schema):
     """Percentiles in milliseconds, `null` without values; with `histograms` also the counts of the classes."""
 
-    p50 = fields.Integer(required=True, allow_none=True, metadata={"description": _BOUND, "example": 5})
-    p95 = fields.Integer(required=True, allow_none=True, metadata={"example": 25})
-    p99 = fields.Integer(required=True, allow_none=True, metadata={"example": 100})
-    counts = fields.List(
-        fields.Integer(), metadata={"description": "by the bounds of the answer; one more class follows"}
-    )
+    p50 = fields.Integer(**answered(_BOUND, null=True, example=5))
+    p95 = fields.Integer(**answered(null=True, example=25))
+    p99 = fields.Integer(**answered(null=True, example=100))
+    counts = fields.List(fields.Integer(), **described("by the bounds of the answer; one more class follows"))
 
 
 class PointSchema(Schema):
     """One step. Figures are `null` where nobody counted: a gap, not zero."""
 
-    at = Instant(required=True, metadata={"description": "start of the step"})
-    counted_seconds = fields.Integer(
-        required=True, metadata={"description": "seconds of the step that are counted; 0: a gap", "example": 60}
-    )
-    attempts = fields.Integer(required=True, allow_none=True, metadata={"example": 4210})
-    succeeded = fields.Integer(required=True, allow_none=True, metadata={"example": 4200})
-    retried = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "failed attempts with another to follow", "example": 8}
-    )
-    failed = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "executions that failed for good", "example": 2}
-    )
-    cancelled = fields.Integer(required=True, allow_none=True, metadata={"example": 0})
-    unsent = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": "of `failed` and `cancelled`: ended without an attempt", "example": 0},
-    )
-    uncertain = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "attempts that may have been delivered", "example": 0}
-    )
-    lost = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "attempts whose worker was lost or stuck"}
-    )
+    at = Instant(**answered("start of the step"))
+    counted_seconds = fields.Integer(**answered("seconds of the step that are counted; 0: a gap", example=60))
+    attempts = fields.Integer(**answered(null=True, example=4210))
+    succeeded = fields.Integer(**answered(null=True, example=4200))
+    retried = fields.Integer(**answered("failed attempts with another to follow", null=True, example=8))
+    failed = fields.Integer(**answered("executions that failed for good", null=True, example=2))
+    cancelled = fields.Integer(**answered(null=True, example=0))
+    unsent = fields.Integer(**answered("of `failed` and `cancelled`: ended without an attempt", null=True, example=0))
+    uncertain = fields.Integer(**answered("attempts that may have been delivered", null=True, example=0))
+    lost = fields.Integer(**answered("attempts whose worker was lost or stuck", null=True))
     lateness_ms = fields.Nested(
-        ClassesSchema,
-        required=True,
-        allow_none=True,
-        metadata={"description": "time from the due instant of an attempt to its start"},
+        ClassesSchema, **answered("time from the due instant of an attempt to its start", null=True)
     )
     duration_ms = fields.Nested(ClassesSchema, required=True, allow_none=True)
-    due = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "the most within the step, as are the next four"}
-    )
+    due = fields.Integer(**answered("the most within the step, as are the next four", null=True))
     oldest_due_ms = fields.Integer(required=True, allow_none=True)
     workers = fields.Integer(required=True, allow_none=True)
-    in_flight = fields.Integer(required=True, allow_none=True, metadata={"description": "of the whole fleet only"})
-    slots = fields.Integer(required=True, allow_none=True, metadata={"description": "of the whole fleet only"})
+    in_flight = fields.Integer(**answered("of the whole fleet only", null=True))
+    slots = fields.Integer(**answered("of the whole fleet only", null=True))
 
 
 class FailureSchema(Schema):
     """Failed attempts of one type of error."""
 
-    error_type = fields.String(required=True, metadata={"example": "TIMEOUT"})
+    error_type = fields.String(**answered(example="TIMEOUT"))
     failed = fields.Integer(required=True)
     retried = fields.Integer(required=True)
     uncertain = fields.Integer(required=True)
@@ -119,19 +98,15 @@ class DeliveryHistorySchema(Schema):
 
     from_ = Instant(data_key="from", required=True)
     until = Instant(required=True)
-    step_seconds = fields.Integer(required=True, metadata={"example": 10})
+    step_seconds = fields.Integer(**answered(example=10))
     endpoint = fields.String(required=True, allow_none=True)
     queue = fields.String(required=True, allow_none=True)
-    counted_until = Instant(
-        required=True, allow_none=True, metadata={"description": "end of the last counted slot; `null`: none yet"}
-    )
+    counted_until = Instant(**answered("end of the last counted slot; `null`: none yet", null=True))
     lateness_bounds_ms = fields.List(fields.Integer(), required=True)
     duration_bounds_ms = fields.List(fields.Integer(), required=True)
     points = fields.List(fields.Nested(PointSchema), required=True)
     failures = fields.List(
-        fields.Nested(FailureSchema),
-        required=True,
-        metadata={"description": f"of the whole period; the {MAX_ERROR_TYPES} most frequent types"},
+        fields.Nested(FailureSchema), **answered(f"of the whole period; the {MAX_ERROR_TYPES} most frequent types")
     )
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002

@@ -6,6 +6,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from app.features.search import hits
 from app.features.search.hits import MAX_WORD, HitKind, Matched
+from app.kernel.described_fields import answered, described
 from app.web.http.request_fields import Body
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -26,31 +27,24 @@ class Word(fields.String):
 class SearchQuery(Body):
     q = Word(
         required=True,
-        metadata={
-            "description": "an id, an idempotency key or a name; a part of the name of an endpoint, schedule, "
+        **described(
+            "an id, an idempotency key or a name; a part of the name of an endpoint, schedule, "
             "workflow, payload spec, config, secret or rule; a label such as `team=billing`; a part of a URL, target "
             "or host",
-            "example": "charge",
-        },
+            example="charge",
+        ),
     )
 
 
 class HitSchema(Schema):
     """A row that matches."""
 
-    kind = fields.Enum(HitKind, by_value=True, required=True, metadata={"example": HitKind.ENDPOINT.value})
-    id = fields.String(required=True, metadata={"description": "id or name", "example": "charge-card"})
+    kind = fields.Enum(HitKind, by_value=True, **answered(example=HitKind.ENDPOINT.value))
+    id = fields.String(**answered("id or name", example="charge-card"))
     title = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "name, endpoint, host, URL or state", "example": "https://api.pay.example/charge"},
+        **answered("name, endpoint, host, URL or state", null=True, example="https://api.pay.example/charge")
     )
-    matched = fields.Enum(
-        Matched,
-        by_value=True,
-        required=True,
-        metadata={"description": "field that matches", "example": Matched.NAME.value},
-    )
+    matched = fields.Enum(Matched, by_value=True, **answered("field that matches", example=Matched.NAME.value))
 
 
 class HitsSchema(Schema):

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from app.kernel.described_fields import answered, described
 from app.schedule.cron import MAX_CRON
 from app.web.http.request_fields import Body, Delay, Every, Instant, Zone
 from app.web.jobs.labels import labels_field
@@ -16,8 +17,8 @@ LONGEST = timedelta(days=7)
 
 
 class OutageSchema(Body):
-    start = Instant(required=True, metadata={"example": "2026-03-15T12:00:00Z"})
-    end = Instant(required=True, metadata={"example": "2026-03-15T14:00:00Z"})
+    start = Instant(required=True, **described(example="2026-03-15T12:00:00Z"))
+    end = Instant(required=True, **described(example="2026-03-15T14:00:00Z"))
 
 
 class SimulationQuestionSchema(Body):
@@ -27,43 +28,30 @@ class SimulationQuestionSchema(Body):
         fields.String(validate=validate.Length(1, 128)),
         allow_none=True,
         validate=validate.Length(1, MAX_SIMULATED),
-        metadata={"description": "ids of active CRON and INTERVAL jobs", "example": ["job_c72f90ab13de"]},
+        **described("ids of active CRON and INTERVAL jobs", example=["job_c72f90ab13de"]),
     )
-    endpoint = fields.String(allow_none=True, validate=validate.Length(1, MAX_NAME), metadata={"example": None})
-    name = fields.String(allow_none=True, validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": None})
+    endpoint = fields.String(allow_none=True, validate=validate.Length(1, MAX_NAME), **described(example=None))
+    name = fields.String(allow_none=True, validate=validate.Length(1, MAX_JOB_NAME), **described(example=None))
     labels = labels_field(example=None)
     cron = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_CRON),
-        metadata={"description": "a rule of five fields instead of stored jobs", "example": None},
+        **described("a rule of five fields instead of stored jobs", example=None),
     )
-    timezone = Zone(allow_none=True, metadata={"description": "of `cron`", "example": None})
-    every = Every(allow_none=True, metadata={"description": "an interval instead of stored jobs", "example": None})
-    start = Instant(
-        allow_none=True,
-        metadata={"description": "now when absent; at a given start, earlier ticks count as started"},
-    )
-    length = Delay(
-        load_default=86_400_000, metadata={"description": f"up to {LONGEST.days}d", "example": "1d", "default": "1d"}
-    )
-    takes = Delay(
-        load_default=0, metadata={"description": "duration of an execution", "example": "30s", "default": "0s"}
-    )
-    outage = fields.Nested(
-        OutageSchema, allow_none=True, metadata={"description": "of all schedulers, within the period"}
-    )
-    catch_up = fields.Enum(
-        CatchUp, by_value=True, allow_none=True, metadata={"description": "for all schedules", "example": "latest"}
-    )
+    timezone = Zone(allow_none=True, **described("of `cron`", example=None))
+    every = Every(allow_none=True, **described("an interval instead of stored jobs", example=None))
+    start = Instant(allow_none=True, **described("now when absent; at a given start, earlier ticks count as started"))
+    length = Delay(load_default=86_400_000, **described(f"up to {LONGEST.days}d", example="1d", default="1d"))
+    takes = Delay(load_default=0, **described("duration of an execution", example="30s", default="0s"))
+    outage = fields.Nested(OutageSchema, allow_none=True, **described("of all schedulers, within the period"))
+    catch_up = fields.Enum(CatchUp, by_value=True, allow_none=True, **described("for all schedules", example="latest"))
     max_catch_up = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(1, 1000),
-        metadata={"description": "with `catch_up: all`", "example": None},
+        **described("with `catch_up: all`", example=None),
     )
-    overlap = fields.Enum(
-        Overlap, by_value=True, allow_none=True, metadata={"description": "for all schedules", "example": "skip"}
-    )
+    overlap = fields.Enum(Overlap, by_value=True, allow_none=True, **described("for all schedules", example="skip"))
 
     @validates_schema(skip_on_field_errors=True)
     def check(self, data: dict[str, Any], **_: Any) -> None:
@@ -95,33 +83,31 @@ def _check_period(data: dict[str, Any]) -> None:
 
 
 _COUNTS: dict[str, fields.Field[Any]] = {
-    "starts": fields.Integer(required=True, metadata={"example": 1440}),
-    "made_up": fields.Integer(
-        required=True, metadata={"description": "caught up at the end of the outage", "example": 1}
-    ),
-    "skipped_catch_up": fields.Integer(required=True, metadata={"example": 119}),
-    "skipped_overlap": fields.Integer(required=True, metadata={"example": 0}),
+    "starts": fields.Integer(required=True, **described(example=1440)),
+    "made_up": fields.Integer(required=True, **described("caught up at the end of the outage", example=1)),
+    "skipped_catch_up": fields.Integer(required=True, **described(example=119)),
+    "skipped_overlap": fields.Integer(required=True, **described(example=0)),
 }
 SimulatedCountsSchema = Schema.from_dict(_COUNTS, name="SimulatedCountsSchema")
 _NAMED: dict[str, fields.Field[Any]] = {
-    "job_id": fields.String(required=True, allow_none=True, metadata={"description": "`null` for `cron` and `every`"}),
-    "name": fields.String(required=True, metadata={"example": "Daily report"}),
+    "job_id": fields.String(required=True, allow_none=True, **described("`null` for `cron` and `every`")),
+    "name": fields.String(required=True, **described(example="Daily report")),
 }
 SimulatedScheduleSchema = Schema.from_dict(_NAMED | _COUNTS, name="SimulatedScheduleSchema")
 LeftOutSchema = Schema.from_dict(
-    _NAMED | {"reason": fields.String(required=True, metadata={"example": "The simulation ended after 2 seconds."})},
+    _NAMED | {"reason": fields.String(required=True, **described(example="The simulation ended after 2 seconds."))},
     name="LeftOutSchema",
 )
 
 
 class HourSchema(Schema):
     hour = Instant(required=True)
-    starts = fields.Integer(required=True, metadata={"example": 60})
+    starts = fields.Integer(**answered(example=60))
 
 
 class CollisionSchema(Schema):
     at = Instant(required=True)
-    starts = fields.Integer(required=True, metadata={"example": 88})
+    starts = fields.Integer(**answered(example=88))
 
 
 class SimulationSchema(Schema):
@@ -133,14 +119,7 @@ class SimulationSchema(Schema):
     schedules = fields.List(fields.Nested(SimulatedScheduleSchema), required=True)
     hours = fields.List(fields.Nested(HourSchema), required=True)
     collisions = fields.List(
-        fields.Nested(CollisionSchema),
-        required=True,
-        metadata={"description": "the seconds with most starts; intervals below 10 s are not counted"},
+        fields.Nested(CollisionSchema), **answered("the seconds with most starts; intervals below 10 s are not counted")
     )
-    left_out = fields.List(
-        fields.Nested(LeftOutSchema), required=True, metadata={"description": "schedules that are not in the counts"}
-    )
-    is_complete = fields.Boolean(
-        required=True,
-        metadata={"description": f"`false` if schedules are left out, or more than {MAX_SIMULATED} match"},
-    )
+    left_out = fields.List(fields.Nested(LeftOutSchema), **answered("schedules that are not in the counts"))
+    is_complete = fields.Boolean(**answered(f"`false` if schedules are left out, or more than {MAX_SIMULATED} match"))
