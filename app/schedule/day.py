@@ -110,14 +110,10 @@ def runs_of(minutes: int) -> list[tuple[int, int, int]]:
 
 
 def starts_on(day: Day, timetable: Timetable, *, after: datetime | None = None) -> DayStarts:
-    """Return the starts of a timetable on a day: its ticks from `starts_at` on and before `ends_at`.
+    """Return the starts of a timetable on a day: its ticks from `starts_at` on, later than `after`, before `ends_at`.
 
-    Args:
-        day: Day to look at.
-        timetable: Timetable. A fixed delay counts as an interval, as if executions took no time.
-        after: Only ticks later than this instant, such as the creation of the job.
-
-    Raises InvalidCronError or InvalidRequestError for a timetable that cannot be read.
+    A fixed delay counts as an interval, as if executions took no time. Raises InvalidCronError or InvalidRequestError
+    for a timetable that cannot be read.
     """
     begin, end = max(day.start, timetable.starts_at), day.end
     if after is not None:

@@ -11,16 +11,7 @@ from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far
 def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreContext) -> list[Chore]:
     """Return the chores of one kind of bulk job: run it every second, and prune finished bulk jobs every hour.
 
-    Args:
-        name: Plural of the kind, with underscores, such as `bulk_operations`.
-        kind: Kind of bulk job.
-        context: Context of the scheduler.
-
-    Returns:
-        Two chores, for `Feature.chores`.
-
-    Example:
-        return bulk_chores("redrives", RedriveJob(creator), context)
+    `name` is the plural of the kind, with underscores, such as `bulk_operations`.
     """
     statements = kind.bulk_jobs.statements
     runner = BulkJobRunner(

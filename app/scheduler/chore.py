@@ -108,11 +108,7 @@ class ChoreContext:
         return Creator(self.database, shards=self.shards, look_ahead_ms=self.ahead_ms)
 
     def hint_all(self, queues: Iterable[str]) -> None:
-        """Wake the workers of queues that have new claimable executions.
-
-        Args:
-            queues: Names of the queues.
-        """
+        """Wake the workers of queues that have new claimable executions."""
         for queue in queues:
             self.hint(queue)
 

@@ -21,15 +21,9 @@ class Outcome(Schema):
 
 
 class Example(NamedTuple):
-    """Endpoint in the examples of the OpenAPI document, with its config and payload spec.
+    """Endpoint in the examples of the OpenAPI document, with the bodies of its config and payload spec, if any.
 
-    Attributes:
-        name: Name of the endpoint.
-        spec: Spec of the endpoint.
-        variant: Suffix of the title, which distinguishes examples of one transport.
-        config: Body of the config; None for an endpoint without a config.
-        payload_spec: Body of the payload spec; None for an endpoint without a payload spec.
-        retry_policy: Retry policy of the endpoint.
+    `variant`, a suffix of the title, distinguishes examples of one transport.
     """
 
     name: str
@@ -68,29 +62,6 @@ class Transport:
         apart: Returns a text that distinguishes targets of one server, from the template and the config.
         stuck_grace_ms: For attempts that may outlast the stuck timeout: they count as stuck this long after their
             `timeout_ms`, counted from the claim. None: attempts end before the stuck timeout.
-
-    Raises:
-        TypeError: The schema `spec` declares no `timeout_ms` with a default.
-
-    Example:
-        TRANSPORT = Transport(
-            title="Redis Streams",
-            noun="a Redis Stream",
-            target=lambda spec: server_of(spec["redis_url"], 6379),
-            spec=RedisStreamSpec(),
-            output=RedisStreamOutput(),
-            errors=("STREAM_ERROR", "TIMEOUT", "CONNECTION_ERROR"),
-            examples=(
-                Example(
-                    name="push-notification",
-                    spec={
-                        "redis_url": "redis://cache:6379",
-                        "stream": "pushes",
-                        "fields_template": {"user": "{{input.user}}"},
-                    },
-                ),
-            ),
-        )
     """
 
     title: str
@@ -125,18 +96,8 @@ class Transport:
 def server_of(url: str, default_port: int) -> str:
     """Return scheme, host and port of a URL, without slashes, so that the text fits into a path.
 
-    Args:
-        url: Any URL with a host; user and password are left out.
-        default_port: Port of a URL without a port.
-
-    Returns:
-        Text such as `https:api.example.com:443`; an IPv6 address is in brackets.
-
-    Raises:
-        ValueError: The URL has no host, or its port is not a number.
-
-    Example:
-        server_of("redis://:password@cache/0", 6379)  # "redis:cache:6379"
+    An example is `https:api.example.com:443`; an IPv6 address is in brackets. Raises ValueError for a URL without a
+    host, or with a port that is not a number.
     """
     parts = urlsplit(url)
     if not parts.hostname:

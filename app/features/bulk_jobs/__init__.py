@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class BulkJobs(Feature):
-    """Change the executions, dead letters or repeating jobs of a filter, in the background."""
-
     name = "bulk_jobs"
 
     def resources(self) -> "Sequence[Resource]":

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class Callbacks(Feature):
-    """The completion of an execution creates a job of another endpoint."""
-
     name = "callbacks"
 
     def resources(self) -> "Sequence[Resource]":

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class DeadLetters(Feature):
-    """Dead letters: failed executions, listed until somebody retries, redrives or archives them."""
-
     name = "dead_letters"
 
     def resources(self) -> "Sequence[Resource]":

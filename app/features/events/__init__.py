@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 
 class Events(Feature):
-    """Changes in one order, as a list and as Server-Sent Events."""
-
     name = "events"
 
     def resources(self) -> "Sequence[Resource]":

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class Notifications(Feature):
-    """Notification rules, their messages and the chores that send them."""
-
     name = "notifications"
 
     def resources(self) -> "Sequence[Resource]":

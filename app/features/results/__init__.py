@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 
 class Results(Feature):
-    """Deletion of results after the retention of their endpoint."""
-
     name = "results"
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class Rollups(Feature):
-    """History of deliveries, from slots that a chore computes once from the rows of attempts."""
-
     name = "rollups"
 
     def resources(self) -> "Sequence[Resource]":

@@ -95,11 +95,7 @@ def forecast(
 ) -> Forecast:
     """Simulate schedules; schedules with the same rule follow each other, because its ticks are cached.
 
-    Args:
-        subjects: Schedules.
-        period: Simulated period.
-        seconds: Time after which no further schedule is simulated; None sets no limit.
-        advance: Called with 1 after each schedule.
+    No schedule is begun after `seconds`; None sets no limit. Calls `advance` with 1 after each schedule.
     """
     result, until = Forecast(period), None if seconds is None else time.monotonic() + seconds
     for subject in sorted(subjects, key=lambda each: (each.timetable.cron or "", each.timetable.timezone or "")):
