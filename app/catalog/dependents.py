@@ -49,76 +49,73 @@ _OF_VERSIONS = """
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
     found AS (
       (SELECT 'endpoint' AS what, e.name AS id FROM endpoints e
-         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL LIMIT {shown})
+         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL LIMIT :most)
       UNION
       (SELECT 'job', j.job_id FROM jobs j
          JOIN v ON v.endpoint = j.endpoint AND v.version = j.endpoint_version
-        WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED' LIMIT {shown})
+        WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED' LIMIT :most)
       UNION
       (SELECT 'job', x.job_id FROM executions x
          JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
-        WHERE x.{waits} LIMIT {shown})
+        WHERE x.{waits} LIMIT :most)
       UNION
       (SELECT 'job', x.job_id FROM executions x
          JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
-        WHERE x.{runs} LIMIT {shown}))
-    SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
+        WHERE x.{runs} LIMIT :most))
+    SELECT what, id FROM found ORDER BY what, id LIMIT :most
     """
 
 
 def _of_versions(name: str, refers: str) -> NamedStatement:
-    return statement(name, _OF_VERSIONS, refers=refers, waits=WAITS, runs=RUNS, shown=SHOWN + 1)
+    return statement(name, _OF_VERSIONS, refers=refers, waits=WAITS, runs=RUNS)
 
 
 OF_PAYLOAD_SPEC = _of_versions("dependents.of_payload_spec", REFERS["payload spec"])
 OF_CONFIG = _of_versions("dependents.of_config", REFERS["config"])
 OF_SECRET = _of_versions("dependents.of_secret", REFERS["secret"])
-_ENDPOINT_IN_DEFINITIONS = statement(
-    "dependents.endpoint_in_definitions",
+
+# Each part has its own limit and no order, so that it stops after the first few rows.
+USES_IN_DEFINITIONS = f"""
+      (SELECT 'callback' AS kind, name AS id, CAST(NULL AS TEXT) AS title FROM endpoints
+        WHERE {IS_CALLBACK} AND deleted_at IS NULL LIMIT :most)
+      UNION ALL
+      (SELECT 'workflow_definition', name, NULL FROM endpoints
+        WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL
+          AND {IN_NODES} LIMIT :most)
+      UNION ALL
+      (SELECT 'channel', name, NULL FROM notification_rules
+        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT :most)"""  # noqa: S608 - constants
+"""Definitions that name an endpoint, up to `:most` of each kind."""
+USES_IN_WORK = f"""
+      (SELECT 'schedule' AS kind, job_id AS id, name AS title FROM jobs
+        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT :most)
+      UNION ALL
+      (SELECT 'workflow_node', workflow_id, name FROM {NODES_THAT_NEED} AS n LIMIT :most)
+      UNION ALL
+      (SELECT 'waiting_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
+        WHERE endpoint = :name AND {WAITS} LIMIT :most)
+      UNION ALL
+      (SELECT 'running_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
+        WHERE endpoint = :name AND {RUNS} LIMIT :most)"""  # noqa: S608 - constants
+"""Jobs, nodes and executions that need an endpoint, up to `:most` of each kind."""
+# A workflow endpoint may name itself.
+_OF_ENDPOINT = """
+    WITH found AS ({uses})
+    SELECT DISTINCT CASE WHEN kind IN ('callback', 'workflow_definition') THEN 'endpoint'
+                         WHEN kind = 'channel' THEN 'notification rule' WHEN kind = 'schedule' THEN 'job'
+                         WHEN kind = 'workflow_node' THEN 'workflow' ELSE 'execution' END AS what, id
+      FROM found WHERE kind <> 'workflow_definition' OR id <> :name ORDER BY what, id LIMIT :most
     """
-    WITH found AS (
-      (SELECT 'endpoint' AS what, name AS id FROM endpoints
-        WHERE {is_callback} AND deleted_at IS NULL LIMIT {shown})
-      UNION
-      (SELECT 'endpoint', name FROM endpoints
-        WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL AND name <> :name
-          AND {in_nodes} LIMIT {shown})
-      UNION
-      (SELECT 'notification rule', name FROM notification_rules
-        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown}))
-    SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
-    """,
-    shown=SHOWN + 1,
-    is_callback=IS_CALLBACK,
-    in_nodes=IN_NODES,
+OF_ENDPOINT = tuple(
+    statement(f"dependents.endpoint_in_{where}", _OF_ENDPOINT, uses=uses)
+    for where, uses in (("definitions", USES_IN_DEFINITIONS), ("work", USES_IN_WORK))
 )
-_ENDPOINT_IN_WORK = statement(
-    "dependents.endpoint_in_work",
-    """
-    WITH found AS (
-      (SELECT 'job' AS what, job_id AS id FROM jobs
-        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {shown})
-      UNION
-      (SELECT 'workflow', workflow_id FROM {nodes} AS n LIMIT {shown})
-      UNION
-      (SELECT 'execution', execution_id FROM executions
-        WHERE endpoint = :name AND {waits} LIMIT {shown})
-      UNION
-      (SELECT 'execution', execution_id FROM executions
-        WHERE endpoint = :name AND {runs} LIMIT {shown}))
-    SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
-    """,
-    shown=SHOWN + 1,
-    waits=WAITS,
-    runs=RUNS,
-    nodes=NODES_THAT_NEED,
-)
-OF_ENDPOINT = (_ENDPOINT_IN_DEFINITIONS, _ENDPOINT_IN_WORK)
 
 
 def refuse(connection: Connection, queries: Sequence[TextClause], noun: str, name: str) -> None:
     """Raise ConflictError, with the names of the dependents, if a query finds any."""
-    rows = (row for query in queries for row in connection.execute(query, {"name": name}))
+    params = {"name": name, "most": SHOWN + 1}
+    rows = (row for query in queries for row in connection.execute(query, params))
     found = [f"{row.what} {row.id}" for row in rows]
     if not found:
         return

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
-from app.catalog.dependents import IN_NODES, IS_CALLBACK, NODES_THAT_NEED, REFERS, RUNS, WAITS
+from app.catalog.dependents import REFERS, RUNS, USES_IN_DEFINITIONS, USES_IN_WORK, WAITS
 from app.catalog.endpoints import versions
 from app.catalog.named_table import NamedTable
 from app.kernel.db import Database
@@ -40,47 +40,12 @@ _COUNTED = f"""numbered AS (
              row_number() OVER (PARTITION BY kind ORDER BY id) AS nth FROM found)
     SELECT kind, id, title, n FROM numbered WHERE nth <= {MAX_EXAMPLES} ORDER BY kind, id"""  # noqa: S608 - a constant
 _LIMITS = {"most": MAX_COUNTED + 1, "endpoints": MAX_ENDPOINTS + 1, "counted": _COUNTED}
-# Each part has its own limit and no order, so that it stops after the first rows.
-DEFINITIONS = statement(
-    "uses.definitions",
-    """
-    WITH found AS MATERIALIZED (
-      (SELECT 'callback' AS kind, name AS id, CAST(NULL AS TEXT) AS title FROM endpoints
-        WHERE {is_callback} AND deleted_at IS NULL LIMIT {most})
-      UNION ALL
-      (SELECT 'workflow_definition', name, NULL FROM endpoints
-        WHERE endpoint_type = 'WORKFLOW' AND deleted_at IS NULL
-          AND {in_nodes} LIMIT {most})
-      UNION ALL
-      (SELECT 'channel', name, NULL FROM notification_rules
-        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {most})),
+_OF_ENDPOINT = """
+    WITH found AS MATERIALIZED ({uses}),
     {counted}
-    """,
-    is_callback=IS_CALLBACK,
-    in_nodes=IN_NODES,
-    **_LIMITS,
-)
-WORK = statement(
-    "uses.work",
     """
-    WITH found AS MATERIALIZED (
-      (SELECT 'schedule' AS kind, job_id AS id, name AS title FROM jobs
-        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {most})
-      UNION ALL
-      (SELECT 'workflow_node', workflow_id, name FROM {nodes} AS n LIMIT {most})
-      UNION ALL
-      (SELECT 'waiting_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
-        WHERE endpoint = :name AND {waits} LIMIT {most})
-      UNION ALL
-      (SELECT 'running_execution', execution_id, CAST(endpoint_version AS TEXT) FROM executions
-        WHERE endpoint = :name AND {runs} LIMIT {most})),
-    {counted}
-    """,
-    nodes=NODES_THAT_NEED,
-    waits=WAITS,
-    runs=RUNS,
-    **_LIMITS,
-)
+DEFINITIONS = statement("uses.definitions", _OF_ENDPOINT, uses=USES_IN_DEFINITIONS, counted=_COUNTED)
+WORK = statement("uses.work", _OF_ENDPOINT, uses=USES_IN_WORK, counted=_COUNTED)
 WAITING_BY_VERSION = statement(
     "uses.waiting_by_version",
     """
@@ -190,7 +155,9 @@ def of_endpoint(database: Database, name: str) -> Uses:
 
 def uses_of_endpoint(database: Database, name: str) -> list[Use]:
     """Count the uses of an endpoint that the caller has read."""
-    rows = [row for part in (DEFINITIONS, WORK) for row in database.fetch(part, {"name": name})]
+    rows = [
+        row for part in (DEFINITIONS, WORK) for row in database.fetch(part, {"name": name, "most": MAX_COUNTED + 1})
+    ]
     found = list(_uses(rows, OF_ENDPOINT_KINDS))
     rules = [row for row in database.fetch(RULES) if row.pattern is None or matches(row.pattern, name)]
     found[OF_ENDPOINT_KINDS.index(UseKind.RULE)] = _use(
