@@ -1,12 +1,12 @@
 """Clock changes of a day, and their effect on cron schedules."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.day import MINUTE, Day
-from app.schedule.zones import time_zone
+from app.schedule.zones import change_between, time_zone
 
 
 class ClockChange(NamedTuple):
@@ -51,12 +51,8 @@ def changes_on(day: Day, timezone: str) -> list[ClockChange]:
 def _change(timezone: str, start: datetime, end: datetime) -> ClockChange:
     """Find the change of the offset from `start`, or right before it, to `end`."""
     zone = time_zone(timezone)
-    offset, low, high = (start - MICROSECOND).astimezone(zone).utcoffset(), -1, (end - start) // timedelta(seconds=1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        at = start + timedelta(seconds=middle)
-        low, high = (middle, high) if at.astimezone(zone).utcoffset() == offset else (low, middle)
-    at = (start + timedelta(seconds=high)).astimezone(UTC)
+    offset = (start - MICROSECOND).astimezone(zone).utcoffset()
+    at = change_between(zone, start - MICROSECOND, end - MICROSECOND)
     after = at.astimezone(zone).replace(tzinfo=None, fold=0)
     before = at.replace(tzinfo=None) + (offset or timedelta())
     return ClockChange(at, timezone, min(before, after), max(before, after), is_gap=after > before)

@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
-from app.schedule.zones import fault_of, time_zone
+from app.schedule.zones import change_between, fault_of, time_zone
 
 if TYPE_CHECKING:
     from croniter import croniter
@@ -128,26 +128,14 @@ class Schedule:
         if first < second:
             return (first, second) if self.fires_in_both_passes else (first,)
         # In a gap the offset of fold 0 is the offset before the gap, so `first` lies after the gap and `second` before.
-        return () if self.passes_over_gaps else (self._change_between(second, first),)
+        return () if self.passes_over_gaps else (change_between(self._zone, second, first),)
 
     def _clock_goes_back_over(self, local: datetime) -> datetime | None:
         """Return when the clock is set back to before `local`; None unless `local` is in the first of two passes."""
         again = local.replace(fold=1)
         if local.fold == 1 or again.utcoffset() == local.utcoffset():
             return None
-        return self._change_between(local.astimezone(UTC), again.astimezone(UTC))
-
-    def _change_between(self, before: datetime, after: datetime) -> datetime:
-        """Return the instant at which the offset of `after` begins; there is one change between the two."""
-        offset = after.astimezone(self._zone).utcoffset()
-        low, high = int(before.timestamp()), int(after.timestamp())
-        while high - low > 1:
-            middle = (low + high) // 2
-            if datetime.fromtimestamp(middle, self._zone).utcoffset() == offset:
-                high = middle
-            else:
-                low = middle
-        return datetime.fromtimestamp(high, UTC)
+        return change_between(self._zone, local.astimezone(UTC), again.astimezone(UTC))
 
 
 def _calendar(fields: CronExpression) -> "croniter":

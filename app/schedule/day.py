@@ -16,7 +16,7 @@ from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.interval import Interval
 from app.schedule.timetable import Timetable
-from app.schedule.zones import time_zone
+from app.schedule.zones import change_between, time_zone
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 _MINUTE_US = MINUTE // MICROSECOND
@@ -245,10 +245,4 @@ def _first_instant(day: date, zone: ZoneInfo) -> datetime:
     if first <= second:
         return first
     # The clock skips midnight between the two: the day begins at the change.
-    while first - second > timedelta(seconds=1):
-        middle = second + (first - second) // 2
-        if middle.astimezone(zone).date() < day:
-            second = middle
-        else:
-            first = middle
-    return first.replace(microsecond=0)
+    return change_between(zone, second, first)

@@ -3,6 +3,7 @@
 The database of the operating system is not read: hosts update it at different times, and would compute different ticks.
 """
 
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -36,6 +37,19 @@ def time_zone(name: str) -> ZoneInfo:
         raise ZoneInfoNotFoundError(f"No time zone found with key {name}")
     with file_of(name).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
+
+
+def change_between(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
+    """Return the instant at which the offset of `after` begins; there is one change between the two."""
+    offset = after.astimezone(zone).utcoffset()
+    low, high = int(before.timestamp()), int(after.timestamp())
+    while high - low > 1:
+        middle = (low + high) // 2
+        if datetime.fromtimestamp(middle, zone).utcoffset() == offset:
+            high = middle
+        else:
+            low = middle
+    return datetime.fromtimestamp(high, UTC)
 
 
 def file_of(name: str, database: Traversable = DATABASE) -> Traversable:
