@@ -4,21 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    import click
+    # Features import the types of their parts from here.
+    # ruff: noqa: PLC0414
+    from click import Command as Command
 
-    from app.catalog.check_spec import SpecCheck
-    from app.cli.catalog_section import CatalogSection
-    from app.kernel.db import Database
-    from app.kernel.function_types import Hint
-    from app.queue.claiming.admission import AdmissionRule
-    from app.queue.claiming.endpoint_rules import FlowRules
-    from app.queue.ending.handler import Handler
-    from app.queue.executions.handover import Starter
-    from app.queue.reading.waiting_reasons import WaitingReason
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
-    from schema.states import EndpointType
+    from app.catalog.check_spec import SpecCheck as SpecCheck
+    from app.cli.catalog_section import CatalogSection as CatalogSection
+    from app.kernel.db import Database as Database
+    from app.kernel.function_types import Hint as Hint
+    from app.queue.claiming.admission import AdmissionRule as AdmissionRule
+    from app.queue.claiming.endpoint_rules import FlowRules as FlowRules
+    from app.queue.ending.handler import Handler as Handler
+    from app.queue.executions.handover import Starter as Starter
+    from app.queue.reading.waiting_reasons import WaitingReason as WaitingReason
+    from app.scheduler.chore import Chore as Chore
+    from app.scheduler.chore import ChoreContext as ChoreContext
+    from app.scheduler.finding import Check as Check
+    from app.web.openapi.resource import Resource as Resource
+    from schema.states import EndpointType as EndpointType
 
 
 class Feature:
@@ -36,7 +39,7 @@ class Feature:
         class Forecast(Feature):
             name = "forecast"
 
-            def commands(self) -> Sequence[click.Command]:
+            def commands(self) -> Sequence[Command]:
                 from app.features.forecast import cli
 
                 return [cli.command]
@@ -53,7 +56,7 @@ class Feature:
         """
         return ()
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         """Return commands and groups of `flask --app app`."""
         return ()
 

@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.queue.reading.waiting_reasons import WaitingReason
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.web.openapi.resource import Resource
+    from app.feature import Chore, ChoreContext, Command, Resource, WaitingReason
 
 
 class Actors(Feature):
@@ -21,7 +17,7 @@ class Actors(Feature):
 
         return [api.resource]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.actors import cli
 
         return [cli.group]

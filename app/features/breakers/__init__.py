@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.queue.reading.waiting_reasons import WaitingReason
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.web.openapi.resource import Resource
+    from app.feature import Chore, ChoreContext, Resource, WaitingReason
 
 
 class Breakers(Feature):

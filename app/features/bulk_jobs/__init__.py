@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.web.openapi.resource import Resource
+    from app.feature import Chore, ChoreContext, Command, Resource
 
 
 class BulkJobs(Feature):
@@ -20,7 +17,7 @@ class BulkJobs(Feature):
 
         return [api.resource, api.dry_runs]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.bulk_jobs import cli
 
         return [cli.group]

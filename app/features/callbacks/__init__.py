@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.queue.ending.handler import Handler
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
+    from app.feature import Check, Handler, Resource
 
 
 class Callbacks(Feature):

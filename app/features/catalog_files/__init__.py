@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
+    from app.feature import Command
 
 
 class CatalogFiles(Feature):
     name = "catalog_files"
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.catalog_files import cli
 
         return [cli.group]

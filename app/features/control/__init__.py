@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
+    from app.feature import Check, Chore, ChoreContext, Command, Resource
 
 
 class Control(Feature):
@@ -22,7 +18,7 @@ class Control(Feature):
         modules = (workers_api, schedulers_api, processes_api, stats_api, endpoint_states_api)
         return [*(module.resource for module in modules), stats_api.operational]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.control import cli
 
         return [cli.workers_command, cli.status_command]

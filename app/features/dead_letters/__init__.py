@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
+    from app.feature import Check, Chore, ChoreContext, Command, Resource
 
 
 class DeadLetters(Feature):
@@ -21,7 +17,7 @@ class DeadLetters(Feature):
 
         return [groups_api.resource, redrives_api.resource, redrives_api.dry_runs]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.dead_letters import cli
 
         return [cli.group, cli.redrives_group]

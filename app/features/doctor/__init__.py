@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
+    from app.feature import Check, Command, Resource
 
 
 class Doctor(Feature):
@@ -20,7 +17,7 @@ class Doctor(Feature):
 
         return [api.resource]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.doctor import cli
 
         return [cli.command]

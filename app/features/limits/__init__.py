@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.queue.claiming.admission import AdmissionRule
-    from app.queue.claiming.endpoint_rules import FlowRules
-    from app.queue.reading.waiting_reasons import WaitingReason
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.web.openapi.resource import Resource
+    from app.feature import AdmissionRule, Chore, ChoreContext, FlowRules, Resource, WaitingReason
 
 
 class Limits(Feature):

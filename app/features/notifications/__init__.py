@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.cli.catalog_section import CatalogSection
-    from app.queue.ending.handler import Handler
-    from app.scheduler.chore import Chore, ChoreContext
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
+    from app.feature import CatalogSection, Check, Chore, ChoreContext, Command, Handler, Resource
 
 
 class Notifications(Feature):
@@ -23,7 +17,7 @@ class Notifications(Feature):
 
         return [api.rules, api.dry_runs, trial_messages_api.resource]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.notifications import cli
 
         return [cli.group]

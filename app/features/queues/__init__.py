@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.queue.claiming.admission import AdmissionRule
-    from app.queue.claiming.endpoint_rules import FlowRules
-    from app.scheduler.finding import Check
-    from app.web.openapi.resource import Resource
+    from app.feature import AdmissionRule, Check, Command, FlowRules, Resource
 
 
 class Queues(Feature):
@@ -27,7 +22,7 @@ class Queues(Feature):
 
         return [PauseAdmission(rules)]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.queues import cli
 
         return [cli.group]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.scheduler.chore import Chore, ChoreContext
+    from app.feature import Chore, ChoreContext
 
 
 class Results(Feature):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.web.openapi.resource import Resource
+    from app.feature import Resource
 
 
 class Search(Feature):

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    import click
-
-    from app.web.openapi.resource import Resource
+    from app.feature import Command, Resource
 
 
 class Simulate(Feature):
@@ -19,7 +17,7 @@ class Simulate(Feature):
 
         return [api.resource]
 
-    def commands(self) -> "Sequence[click.Command]":
+    def commands(self) -> "Sequence[Command]":
         from app.features.simulate import cli
 
         return [cli.command]
