@@ -13,7 +13,7 @@ from app.catalog.endpoints import versions
 from app.catalog.named_table import NamedTable
 from app.kernel.db import Database
 from app.kernel.name_patterns import matches
-from app.kernel.sql import NamedStatement, statement
+from app.kernel.sql import statement
 
 MAX_COUNTED = 1_000  # uses of each kind, and executions of each endpoint that are read
 MAX_ENDPOINTS = 100  # endpoints of a named value that are read with their jobs and executions
@@ -107,12 +107,10 @@ _OF_VALUE = """
     """
 
 
-def _of_value(noun: str) -> NamedStatement:
-    name = f"uses.of_{noun.replace(' ', '_')}"
-    return statement(name, _OF_VALUE, refers=REFERS[noun], waits=WAITS, runs=RUNS, **_LIMITS)
-
-
-OF_VALUE = {noun: _of_value(noun) for noun in REFERS}
+OF_VALUE = {
+    noun: statement(f"uses.of_{noun.replace(' ', '_')}", _OF_VALUE, refers=refers, waits=WAITS, runs=RUNS, **_LIMITS)
+    for noun, refers in REFERS.items()
+}
 
 
 class UseExample(NamedTuple):

@@ -53,7 +53,7 @@ class SchedulerProcess:
         Raises StuckError if a chore stalls. Threads still run then, so the caller must end the process.
         """
         triggers = self._triggers(plan)
-        triggers.add_listener(self._on_triggering, EVENT_SCHEDULER_STARTED)
+        triggers.add_listener(lambda _event: self._triggering.set(), EVENT_SCHEDULER_STARTED)
         thread = threading.Thread(target=self._trigger, args=[triggers], name="te-scheduler")
         thread.start()
         log.info("scheduler started")
@@ -65,9 +65,6 @@ class SchedulerProcess:
         thread.join()
         log.info("scheduler stopped")
         return status
-
-    def _on_triggering(self, _event: object) -> None:
-        self._triggering.set()
 
     def _wait(self) -> int:
         """Wait for the exit status in short intervals, because a signal just before a wait does not end the wait.

@@ -167,17 +167,12 @@ def _spec_in(known: Row[Any]) -> dict[str, Any]:
 
 def _check(name: str, spec: Mapping[str, Any], known: Row[Any] | None, key: Key | None) -> None:
     """Raise the reason for which an actor is refused before anything is written."""
-    _check_lengths(spec)
+    for noun, given in (("name", spec["actor"]), ("queue", spec["queue"])):
+        if (length := len(given)) > MAX_ACTOR_NAME:  # no later error may repeat it
+            raise UnprocessableError(f"The {noun} has {length} characters; at most {MAX_ACTOR_NAME} are allowed.")
     _check_queue(spec, key)
     if known is not None:
         _check_is_actor(name, spec["actor"], known.endpoint_type, _spec_in(known), key)
-
-
-def _check_lengths(spec: Mapping[str, Any]) -> None:
-    """Raise UnprocessableError for a long name, which no later error may repeat."""
-    for noun, given in (("name", spec["actor"]), ("queue", spec["queue"])):
-        if (length := len(given)) > MAX_ACTOR_NAME:
-            raise UnprocessableError(f"The {noun} has {length} characters; at most {MAX_ACTOR_NAME} are allowed.")
 
 
 def _check_is_actor(name: str, actor: str, endpoint_type: str, spec: Mapping[str, Any], key: Key | None) -> None:

@@ -141,10 +141,35 @@ class _Snapshot:
         return cls(ServiceStatistics.read(database, shards), len(alive), report)
 
     def shape(self) -> dict[str, Any]:
-        return _shape(self)
+        service = self.service
+        return {
+            "queues": [QueueSchema().dump(asdict(each)) for each in service.queues],
+            "workers": service.workers._asdict(),
+            "schedulers": self.schedulers,
+            "held": [each._asdict() for each in service.held],
+            "paused_endpoints": service.paused_endpoints,
+            "breakers": service.breakers,
+            "schedules_behind_seconds": service.seconds_behind,
+            "deliveries": ReportSchema().dump(self.report),
+        }
 
     def screen(self) -> Group:
-        return _screen(self)
+        service, report = self.service, self.report
+        behind = f"{service.seconds_behind:.0f} s behind" if service.seconds_behind >= 1 else "on time"
+        slots = f"{service.workers.in_flight} of {numbered(service.workers.capacity, 'slot')} busy"
+        lines = [
+            f"workers    {_counts(service.workers.by_state)}; {slots}",
+            f"schedules  {behind}; {numbered(self.schedulers, 'scheduler')} alive",
+            f"breakers   {_counts(service.breakers)}; {numbered(service.paused_endpoints, 'endpoint')} paused",
+        ]
+        parts: list[Any] = [Text("\n".join(lines)), Text(), queue_table(service.queues)]
+        if service.held:
+            held = [(each.endpoint, each.hold, str(each.waiting), seconds_of(each.seconds)) for each in service.held]
+            parts += [Text(), table_of(("HELD BACK", "BY", "WAITING", "NEXT IN"), held, right=("WAITING", "NEXT IN"))]
+        rows = [report.overall, *report.endpoints[:MAX_ENDPOINTS]]
+        parts += [Text(), table_of(_DELIVERIES, map(_deliveries, rows), right=_DELIVERIES[1:])]
+        parts.append(Text(f"of the last {report.covered_seconds:.0f} s; milliseconds", style="dim"))
+        return Group(*parts)
 
 
 def _watch(read: Run[_Snapshot | PastDeliveries], every: float, *, as_json: bool) -> None:
@@ -163,39 +188,6 @@ def _print(found: _Snapshot | PastDeliveries, *, as_json: bool) -> None:
         print_json(found.shape(), lines=True)
     else:
         print_whole(found.screen())
-
-
-def _shape(snapshot: _Snapshot) -> dict[str, Any]:
-    service = snapshot.service
-    return {
-        "queues": [QueueSchema().dump(asdict(each)) for each in service.queues],
-        "workers": service.workers._asdict(),
-        "schedulers": snapshot.schedulers,
-        "held": [each._asdict() for each in service.held],
-        "paused_endpoints": service.paused_endpoints,
-        "breakers": service.breakers,
-        "schedules_behind_seconds": service.seconds_behind,
-        "deliveries": ReportSchema().dump(snapshot.report),
-    }
-
-
-def _screen(snapshot: _Snapshot) -> Group:
-    service, report = snapshot.service, snapshot.report
-    behind = f"{service.seconds_behind:.0f} s behind" if service.seconds_behind >= 1 else "on time"
-    slots = f"{service.workers.in_flight} of {numbered(service.workers.capacity, 'slot')} busy"
-    lines = [
-        f"workers    {_counts(service.workers.by_state)}; {slots}",
-        f"schedules  {behind}; {numbered(snapshot.schedulers, 'scheduler')} alive",
-        f"breakers   {_counts(service.breakers)}; {numbered(service.paused_endpoints, 'endpoint')} paused",
-    ]
-    parts: list[Any] = [Text("\n".join(lines)), Text(), queue_table(service.queues)]
-    if service.held:
-        held = [(each.endpoint, each.hold, str(each.waiting), seconds_of(each.seconds)) for each in service.held]
-        parts += [Text(), table_of(("HELD BACK", "BY", "WAITING", "NEXT IN"), held, right=("WAITING", "NEXT IN"))]
-    rows = [report.overall, *report.endpoints[:MAX_ENDPOINTS]]
-    parts += [Text(), table_of(_DELIVERIES, map(_deliveries, rows), right=_DELIVERIES[1:])]
-    parts.append(Text(f"of the last {report.covered_seconds:.0f} s; milliseconds", style="dim"))
-    return Group(*parts)
 
 
 def _counts(by_state: Mapping[Any, int]) -> str:

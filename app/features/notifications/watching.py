@@ -169,7 +169,12 @@ class Detector:
             latest = connection.execute(LATEST, {"first": row.subject}).first()
             if latest is not None and latest.execution_id is not None:
                 closed[row.rule, row.subject] = _recovery(row, latest.completed_at, latest.execution_id)
-            elif latest is None or latest.status == JobStatus.RETIRED or not _still_reports(rules[row.rule], row):
+            elif (
+                latest is None
+                or latest.status == JobStatus.RETIRED
+                # The rule may have changed since the alert was opened.
+                or not rules[row.rule].reports_streaks(_recovery(row, EPOCH, None))
+            ):
                 closed[row.rule, row.subject] = None
         for rule, subject in _close(connection, _E.JOB_FAILING, sorted(closed)):
             occurrence = closed[rule, subject]
@@ -183,11 +188,6 @@ def _close(connection: Connection, event: NotificationEvent, alerts: Sequence[Op
     params = {"rules": [rule for rule, _ in alerts], "subjects": [subject for _, subject in alerts]}
     rows = connection.execute(CLOSE, params | {"event": event.value}) if alerts else ()
     return [(row.rule, row.subject) for row in rows]
-
-
-def _still_reports(rule: Rule, alert: Row[Any]) -> bool:
-    """Return whether a rule, which may have changed since, still reports the job of an alert."""
-    return rule.reports_streaks(_recovery(alert, EPOCH, None))
 
 
 def _recovery(alert: Row[Any], at: datetime, execution_id: str | None) -> Occurrence:

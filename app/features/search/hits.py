@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, NamedTuple
-
-from sqlalchemy import Row
+from typing import NamedTuple
 
 from app.features.search.store import IDS, JOBS, KEYS, MAX_HITS, NAMES, PLACES, WORKFLOWS
 from app.kernel.db import Database
@@ -72,14 +70,11 @@ def _found(database: Database, word: str) -> Iterator[Hit]:
         "labels": None if labels is None else compact_json(labels),
     }
     for statement in (IDS, NAMES, PLACES, JOBS, KEYS, WORKFLOWS):
-        yield from map(_hit, database.fetch(statement, params))
+        for row in database.fetch(statement, params):
+            yield Hit(HitKind(row.kind), row.id, row.title, Matched(row.matched))
     if labels is not None:
         for job in page_of_jobs(database, JobFilter(labels=labels), PageRequest(MAX_HITS)).items:
             yield Hit(HitKind.JOB, job.job_id, job.name or job.endpoint, Matched.LABEL)
-
-
-def _hit(row: Row[Any]) -> Hit:
-    return Hit(HitKind(row.kind), row.id, row.title, Matched(row.matched))
 
 
 def _labels(word: str) -> dict[str, str] | None:
