@@ -9,7 +9,7 @@ import tests.worker_environment  # noqa: F401 - first
 from app.catalog.specs.channel_presets import PRESETS
 from app.catalog.specs.http import HttpSpec
 from app.catalog.specs.redis_stream import RedisStreamSpec
-from app.catalog.specs.spec_fields import IntegerInOrder, TextInOrder, target_url
+from app.catalog.specs.spec_fields import TextInOrder, target_url
 from app.cli import console
 from app.kernel.name_patterns import matches
 from schema.job_bounds import MAX_NAME
@@ -125,7 +125,7 @@ def test_fields_with_several_checks_stop_at_the_first_fault() -> None:
     ]
     several = [field for field in fields_ if len(field.validators) > 1]
     assert several
-    assert {type(field) for field in several} == {TextInOrder, IntegerInOrder}
+    assert {type(field) for field in several} == {TextInOrder}
     checked: list[str] = []
 
     def refuse(_value: object) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.catalog.specs.spec_fields import DescribedValue, IntegerInOrder
+from app.catalog.specs.spec_fields import DescribedValue
 from app.kernel.described_fields import described
 from app.kernel.formats import duration_ms, show_duration
 from app.kernel.suggestions import StrictSchema
@@ -18,7 +18,7 @@ OFF = "off"
 
 _SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
 _LONGEST_RETENTION = 365 * 24 * _HOUR
-_PAUSE = "Must be at least 1. To stop an endpoint, pause it."
+_PAUSE = "Must be from {min} to {max}. To stop an endpoint, pause it."
 _QUEUE = "Must begin with a lower-case letter; 1 to 63 lower-case letters, digits, underscores and hyphens."
 
 
@@ -41,9 +41,7 @@ def priority_field(**options: Any) -> fields.Integer:
 
 
 def _limit(**options: Any) -> fields.Integer:
-    return IntegerInOrder(
-        strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MAX_LIMIT)], **options
-    )
+    return fields.Integer(strict=True, validate=validate.Range(1, MAX_LIMIT, error=_PAUSE), **options)
 
 
 def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> DescribedValue:

@@ -42,8 +42,8 @@ class DescribedValue(fields.Raw):
         self.json_schema = json_schema
 
 
-class _InOrder(fields.Field[Any]):
-    """Field whose validators run until the first fault: a later check may rely on the length that an earlier allows.
+class TextInOrder(fields.String):
+    """String with checks that run until the first fault: a later check may rely on the length that an earlier allows.
 
     marshmallow runs all validators of a field.
     """
@@ -51,14 +51,6 @@ class _InOrder(fields.Field[Any]):
     def _validate(self, value: Any) -> None:
         for validator in self.validators:
             validator(value)
-
-
-class TextInOrder(_InOrder, fields.String):
-    """String with several checks, run in order until the first fault."""
-
-
-class IntegerInOrder(_InOrder, fields.Integer):
-    """Integer with several checks, run in order until the first fault."""
 
 
 class Flag(fields.Boolean):

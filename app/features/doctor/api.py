@@ -1,7 +1,6 @@
 """/doctor."""
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from marshmallow import Schema, fields
@@ -46,14 +45,11 @@ def get() -> dict[str, Any]:
     from app.scheduler.chore import ChoreContext  # noqa: PLC0415
 
     serving, until = services(), time.monotonic() + MAX_SECONDS
-    is_over = partial(_is_over, until)
-    context = ChoreContext(serving.database, serving.settings, hint=wake, stopping=is_over, until=until)
+    context = ChoreContext(
+        serving.database, serving.settings, hint=wake, stopping=lambda: time.monotonic() >= until, until=until
+    )
     done = examination.examine(context, examination.checks(serving.features))
     return {"findings": [shape(each) for each in done.findings], "unfinished": done.unfinished}
-
-
-def _is_over(until: float) -> bool:
-    return time.monotonic() >= until
 
 
 def shape(each: "Finding") -> dict[str, object]:
