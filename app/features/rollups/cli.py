@@ -4,7 +4,6 @@ import time
 from datetime import datetime, timedelta
 
 import click
-from flask.cli import with_appcontext
 
 from app.cli.commands import ServiceGroup, ready_database
 from app.cli.console import json_option, print_result, progress
@@ -16,16 +15,15 @@ from app.web.services import services
 REST = 1.0  # after each hour, in multiples of the time that it took
 
 
-@click.group("stats", cls=ServiceGroup)
-def stats_command() -> None:
-    """Change the statistics of deliveries over time, which `status --last 24h` shows."""
+stats_command = ServiceGroup(
+    "stats", help="Change the statistics of deliveries over time, which `status --last 24h` shows."
+)
 
 
 @stats_command.command("rebuild")
 @click.option("--since", type=InstantOrAge(), required=True, help="age (30d, 12h) or time of the first hour")
 @click.option("--full-speed", is_flag=True, help="without rests, which leave half of the time to deliveries")
 @json_option
-@with_appcontext
 def rebuild(since: datetime, full_speed: bool, as_json: bool) -> None:
     """Count the deliveries of past hours again, from the executions and attempts that are kept.
 
