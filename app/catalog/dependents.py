@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, TextClause
 
 from app.kernel.errors import ConflictError, Detail
-from app.kernel.sql import NamedStatement, statement
+from app.kernel.sql import statement
 from schema.tables.workflows import MAY_BE_UNDONE, MAY_START
 
 SHOWN = 10
@@ -64,16 +64,10 @@ _OF_VERSIONS = """
         WHERE x.{runs} LIMIT :most))
     SELECT what, id FROM found ORDER BY what, id LIMIT :most
     """
-
-
-def _of_versions(name: str, refers: str) -> NamedStatement:
-    return statement(name, _OF_VERSIONS, refers=refers, waits=WAITS, runs=RUNS)
-
-
-OF_PAYLOAD_SPEC = _of_versions("dependents.of_payload_spec", REFERS["payload spec"])
-OF_CONFIG = _of_versions("dependents.of_config", REFERS["config"])
-OF_SECRET = _of_versions("dependents.of_secret", REFERS["secret"])
-
+OF_VALUE = {
+    noun: statement(f"dependents.of_{noun.replace(' ', '_')}", _OF_VERSIONS, refers=refers, waits=WAITS, runs=RUNS)
+    for noun, refers in REFERS.items()
+}
 # Each part has its own limit and no order, so that it stops after the first few rows.
 USES_IN_DEFINITIONS = f"""
       (SELECT 'callback' AS kind, name AS id, CAST(NULL AS TEXT) AS title FROM endpoints

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Row, Table, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog import dependents, revision, superseded_configs
@@ -52,7 +52,6 @@ class NamedTable(NamedTuple):
     noun: str
     resource_type: ResourceType
     not_found: type[NotFoundError]
-    dependents: TextClause | None
     is_hidden: bool = False
     is_cached: bool = True
     is_kept: bool = False
@@ -116,8 +115,8 @@ class NamedTable(NamedTuple):
 
         def body(connection: Connection) -> None:
             before = self._lock(connection, name, change)
-            if self.dependents is not None:
-                dependents.refuse(connection, [self.dependents], self.noun, name)
+            if self.noun in dependents.OF_VALUE:
+                dependents.refuse(connection, [dependents.OF_VALUE[self.noun]], self.noun, name)
             connection.execute(delete(self.table).where(self.table.c.name == name))
             if self.forget is not None:
                 self.forget(connection, name)
@@ -200,7 +199,6 @@ PAYLOAD_SPECS = NamedTable(
     noun="payload spec",
     resource_type=ResourceType.PAYLOAD_SPEC,
     not_found=PayloadSpecNotFoundError,
-    dependents=dependents.OF_PAYLOAD_SPEC,
     is_cached=False,
     check_value=_check_schema,
 )
@@ -211,7 +209,6 @@ CONFIGS = NamedTable(
     noun="config",
     resource_type=ResourceType.CONFIG,
     not_found=ConfigNotFoundError,
-    dependents=dependents.OF_CONFIG,
     is_kept=True,
 )
 # The value is the ciphertext. The next claim of any worker uses a changed secret.
@@ -221,6 +218,5 @@ SECRETS = NamedTable(
     noun="secret",
     resource_type=ResourceType.SECRET,
     not_found=SecretNotFoundError,
-    dependents=dependents.OF_SECRET,
     is_hidden=True,
 )

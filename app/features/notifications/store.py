@@ -77,7 +77,6 @@ RULES = NamedTable(
     noun="notification rule",
     resource_type=ResourceType.NOTIFICATION_RULE,
     not_found=NotificationRuleNotFoundError,
-    dependents=None,
     is_cached=False,
     check=_check,
     forget=_forget,

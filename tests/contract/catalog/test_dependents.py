@@ -36,9 +36,9 @@ def crowded(module_database_url: str) -> Iterator[Database]:
     ("query", "name"),
     [
         (dependents.OF_ENDPOINT[1], "target"),
-        (dependents.OF_CONFIG, "c"),
-        (dependents.OF_PAYLOAD_SPEC, "p"),
-        (dependents.OF_SECRET, "s"),
+        (dependents.OF_VALUE["config"], "c"),
+        (dependents.OF_VALUE["payload spec"], "p"),
+        (dependents.OF_VALUE["secret"], "s"),
     ],
     ids=["endpoint", "config", "payload spec", "secret"],
 )
