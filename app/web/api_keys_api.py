@@ -6,6 +6,7 @@ from marshmallow import Schema, fields
 
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import KeyState, Scope
+from app.kernel.described_fields import answered
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
@@ -22,14 +23,12 @@ class ApiKeySchema(Schema):
     """An API key; its value is shown once, by the command that creates it."""
 
     key_id = fields.String(required=True)
-    name = fields.String(required=True, metadata={"example": "deploy-bot"})
-    scopes = fields.List(fields.String(), required=True, metadata={"example": [Scope.READ.value]})
-    state = fields.Enum(KeyState, by_value=True, required=True, metadata={"example": KeyState.ACTIVE.value})
+    name = fields.String(**answered(example="deploy-bot"))
+    scopes = fields.List(fields.String(), **answered(example=[Scope.READ.value]))
+    state = fields.Enum(KeyState, by_value=True, **answered(example=KeyState.ACTIVE.value))
     created_at = Instant(required=True)
-    expires_at = Instant(required=True, allow_none=True, metadata={"description": "`null`: never"})
-    last_used_at = Instant(
-        required=True, allow_none=True, metadata={"description": "exact to about a minute; `null`: never used"}
-    )
+    expires_at = Instant(**answered("`null`: never", null=True))
+    last_used_at = Instant(**answered("exact to about a minute; `null`: never used", null=True))
 
 
 @resource.route("GET", "/api-keys", query=PageQuery, returns=page_schema(ApiKeySchema))

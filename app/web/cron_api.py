@@ -6,6 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import InvalidCronError
 from app.schedule import preview
 from app.schedule.cron import MAX_CRON, Schedule
@@ -19,37 +20,24 @@ resource = Resource("cron", "Previews of schedules.", write_scope=Scope.READ)
 
 
 class RunSchema(Schema):
-    run_at = Instant(required=True, metadata={"example": "2026-03-16T03:30:00Z"})
-    local_time = Instant(
-        required=True,
-        metadata={"description": "`run_at` in the schedule's time zone", "example": "2026-03-16T09:00:00+05:30"},
-    )
-    note = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "effect of a clock change on this run", "example": None},
-    )
+    run_at = Instant(**answered(example="2026-03-16T03:30:00Z"))
+    local_time = Instant(**answered("`run_at` in the schedule's time zone", example="2026-03-16T09:00:00+05:30"))
+    note = fields.String(**answered("effect of a clock change on this run", null=True, example=None))
 
 
 class CronPreviewQuestionSchema(Body):
-    cron = fields.String(required=True, validate=validate.Length(1, MAX_CRON), metadata={"description": "five fields"})
-    timezone = fields.String(
-        required=True, validate=validate.Length(1, 64), metadata={"description": "an IANA time zone"}
-    )
-    count = fields.Integer(strict=True, load_default=10, validate=validate.Range(1, MAX_RUNS), metadata={"example": 1})
-    after = Instant(allow_none=True, metadata={"description": "list runs after this instant; now when absent"})
+    cron = fields.String(required=True, validate=validate.Length(1, MAX_CRON), **described("five fields"))
+    timezone = fields.String(required=True, validate=validate.Length(1, 64), **described("an IANA time zone"))
+    count = fields.Integer(strict=True, load_default=10, validate=validate.Range(1, MAX_RUNS), **described(example=1))
+    after = Instant(allow_none=True, **described("list runs after this instant; now when absent"))
 
 
 class CronPreviewSchema(Schema):
     cron = fields.String(required=True)
     timezone = fields.String(required=True)
-    description = fields.String(required=True, metadata={"example": "At 09:00 on Monday"})
+    description = fields.String(**answered(example="At 09:00 on Monday"))
     after = Instant(required=True)
-    runs = fields.List(
-        fields.Nested(RunSchema),
-        required=True,
-        metadata={"description": "fewer than `count` at the end of the calendar"},
-    )
+    runs = fields.List(fields.Nested(RunSchema), **answered("fewer than `count` at the end of the calendar"))
 
 
 @resource.route(

@@ -2,6 +2,7 @@
 
 from marshmallow import Schema, fields
 
+from app.kernel.described_fields import answered
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
@@ -9,7 +10,7 @@ resource = Resource("health", "Liveness and readiness, without an API key.", is_
 
 
 class HealthSchema(Schema):
-    status = fields.String(required=True, metadata={"example": "ok"})
+    status = fields.String(**answered(example="ok"))
 
 
 @resource.route("GET", "/health/live", returns=HealthSchema)

@@ -8,6 +8,7 @@ from app.features.workflows.api import resource
 from app.features.workflows.stored.node_list import drawing_of
 from app.features.workflows.stored.topology import Topology, topology_of
 from app.features.workflows.stored.workflow_list import get_workflow
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import WorkflowNodeNotFoundError, WorkflowNotFoundError
 from app.web.http.request_fields import Body
 from app.web.services import services
@@ -16,18 +17,14 @@ _OF_NODE = {"description": "all nodes, of the node `of`; `null` without it", "ex
 
 
 class TopologyQuery(Body):
-    of = fields.String(validate=validate.Length(1, 100), metadata={"description": "name of a node", "example": "score"})
+    of = fields.String(validate=validate.Length(1, 100), **described("name of a node", example="score"))
 
 
 class TopologySchema(Schema):
     """Names of nodes, each after its parents."""
 
-    roots = fields.List(
-        fields.String(), required=True, metadata={"description": "nodes without parents", "example": ["extract"]}
-    )
-    leaves = fields.List(
-        fields.String(), required=True, metadata={"description": "nodes without children", "example": ["publish"]}
-    )
+    roots = fields.List(fields.String(), **answered("nodes without parents", example=["extract"]))
+    leaves = fields.List(fields.String(), **answered("nodes without children", example=["publish"]))
     dependencies = fields.List(
         fields.String(), required=True, allow_none=True, metadata=_OF_NODE | {"example": ["extract"]}
     )

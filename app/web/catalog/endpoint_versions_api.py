@@ -8,6 +8,7 @@ from app.catalog.endpoints import version_history
 from app.catalog.endpoints.version_history import EndpointVersion
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TRANSPORTS
+from app.kernel.described_fields import answered
 from app.kernel.errors import EndpointNotFoundError, EndpointVersionNotFoundError
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import CallbacksSchema, Instant, Name
@@ -33,13 +34,9 @@ class EndpointVersionSchema(Schema):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = Name(required=True, allow_none=True)
     config = Name(required=True, allow_none=True)
-    secrets = fields.List(
-        fields.String(), required=True, metadata={"description": "names in its templates", "example": ["mail_key"]}
-    )
-    spec = AnyOf(
-        *(transport.spec for transport in TRANSPORTS.values()), required=True, metadata={"description": "as given"}
-    )
-    retry_policy = AnyOf(RETRY_POLICY, required=True, allow_none=True, metadata={"description": "as given"})
+    secrets = fields.List(fields.String(), **answered("names in its templates", example=["mail_key"]))
+    spec = AnyOf(*(transport.spec for transport in TRANSPORTS.values()), **answered("as given"))
+    retry_policy = AnyOf(RETRY_POLICY, **answered("as given", null=True))
     keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
     callbacks = fields.Nested(CallbacksSchema, required=True, allow_none=True)
     actor = fields.String(required=True, allow_none=True, metadata=_ACTOR)

@@ -21,6 +21,7 @@ from app.catalog.endpoints.live_settings_fields import (
 from app.catalog.retry_policy import RETRY_POLICY, RetryPolicy
 from app.catalog.specs import TARGETS, TRANSPORTS
 from app.kernel.audit.change import AuditedChange
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -58,28 +59,20 @@ class EndpointSchema(Schema):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = Name(required=True, allow_none=True)
     config = Name(required=True, allow_none=True)
-    spec = AnyOf(*_SPECS, required=True, metadata={"description": "as given"})
-    retry_policy = _PolicyInEffect(RETRY_POLICY, required=True, metadata={"description": "with defaults filled in"})
+    spec = AnyOf(*_SPECS, **answered("as given"))
+    retry_policy = _PolicyInEffect(RETRY_POLICY, **answered("with defaults filled in"))
     keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
     callbacks = fields.Nested(CallbacksSchema, required=True, allow_none=True)
-    queue = fields.String(required=True, allow_none=True, metadata={"description": "as given"})
+    queue = fields.String(**answered("as given", null=True))
     queue_in_effect = fields.String(
-        required=True,
-        metadata={
-            "description": "its own queue, else the queue of its route, else the queue of its transport",
-            "example": "http",
-        },
+        **answered("its own queue, else the queue of its route, else the queue of its transport", example="http")
     )
     priority = fields.Integer(required=True)
-    limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as given"})
-    breaker = CheckedObject(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as given"})
-    result_retention = retention_field(
-        required=True,
-        allow_none=True,
-        metadata={"description": "`null`: as long as its executions", "example": "7d"},
-    )
-    paused_at = Instant(required=True, allow_none=True, metadata={"description": "time of the pause"})
-    paused_by = fields.String(required=True, allow_none=True, metadata={"description": _PAUSED_BY, "example": "ops"})
+    limits = AnyOf(LIMITS, **answered("as given", null=True))
+    breaker = CheckedObject(BREAKER, OFF, **answered("as given", null=True))
+    result_retention = retention_field(**answered("`null`: as long as its executions", null=True, example="7d"))
+    paused_at = Instant(**answered("time of the pause", null=True))
+    paused_by = fields.String(**answered(_PAUSED_BY, null=True, example="ops"))
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
@@ -93,9 +86,9 @@ class RouteSchema(Body):
         validate=FullMatch(
             NAME_PATTERN, error="Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
         ),
-        metadata={"description": "`*` matches any number of characters, `?` one character", "example": "billing-*"},
+        **described("`*` matches any number of characters, `?` one character", example="billing-*"),
     )
-    queue = queue_field(required=True, metadata={"example": "bulk"})
+    queue = queue_field(required=True, **described(example="bulk"))
 
 
 class FlowSchema(Body):
@@ -103,31 +96,28 @@ class FlowSchema(Body):
 
     queue = queue_field(
         allow_none=True,
-        metadata={
-            "description": "queue of its executions from now on; when absent, the queue of its route or transport",
-            "example": "bulk",
-        },
+        **described(
+            "queue of its executions from now on; when absent, the queue of its route or transport", example="bulk"
+        ),
     )
     priority = priority_field(
         allow_none=True,
-        metadata={
-            "description": f"priority of executions from now on, 0 to 255, higher first; default {DEFAULT_PRIORITY}",
-            "example": DEFAULT_PRIORITY,
-        },
+        **described(
+            f"priority of executions from now on, 0 to 255, higher first; default {DEFAULT_PRIORITY}",
+            example=DEFAULT_PRIORITY,
+        ),
     )
-    limits = CheckedObject(
-        LIMITS, allow_none=True, metadata={"description": "limits over all workers; none when absent"}
-    )
+    limits = CheckedObject(LIMITS, allow_none=True, **described("limits over all workers; none when absent"))
     breaker = CheckedObject(
-        BREAKER, OFF, allow_none=True, metadata={"description": "the default breaker when absent, none when `off`"}
+        BREAKER, OFF, allow_none=True, **described("the default breaker when absent, none when `off`")
     )
     result_retention = retention_field(
         allow_none=True,
-        metadata={
-            "description": "how long after its end an execution created from now on keeps the receiver's answer, "
+        **described(
+            "how long after its end an execution created from now on keeps the receiver's answer, "
             "`1m` to `365d`; as long as executions are kept when absent",
-            "example": "7d",
-        },
+            example="7d",
+        ),
     )
 
 
@@ -146,18 +136,18 @@ class ChangedEndpointSchema(FlowSchema):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = fields.String(allow_none=True)
     config = fields.String(allow_none=True)
-    spec = AnyOf(*_SPECS, required=True, metadata={"description": "spec of the given type"})
+    spec = AnyOf(*_SPECS, required=True, **described("spec of the given type"))
     retry_policy = AnyOf(RETRY_POLICY, allow_none=True)
     keep_response = fields.Enum(
         KeepResponse,
         by_value=True,
         load_default=KeepResponse.ALWAYS,
-        metadata={
-            "description": "when the receiver's answer is stored: `always`, `on_error` (failed attempts only) or "
+        **described(
+            "when the receiver's answer is stored: `always`, `on_error` (failed attempts only) or "
             "`never`; otherwise only its status and size are"
-        },
+        ),
     )
-    callbacks = callbacks_field(metadata={"description": "endpoints to call when its executions end; none when absent"})
+    callbacks = callbacks_field(**described("endpoints to call when its executions end; none when absent"))
 
 
 class NewEndpointSchema(ChangedEndpointSchema):
@@ -166,7 +156,7 @@ class NewEndpointSchema(ChangedEndpointSchema):
 
 class EndpointQuery(PageQuery):
     inline = fields.Boolean(
-        load_default=False, metadata={"description": "list the endpoints of jobs with `url`, instead of the others"}
+        load_default=False, **described("list the endpoints of jobs with `url`, instead of the others")
     )
 
 

@@ -6,6 +6,7 @@ from marshmallow import Schema, fields
 
 from app.catalog.named_table import PAYLOAD_SPECS
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import InvalidSchemaError, PayloadSpecNotFoundError
 from app.queue.jobs.payload_spec_check import MAX_ENDPOINTS, MAX_FAILURES, SpecCheckResult, check_inputs
 from app.web.http.request_fields import Body, Instant
@@ -19,16 +20,13 @@ resource = Resource("payload-spec-checks", "Checks of new schemas against recent
 class SpecCheckQuestionSchema(Body):
     # Any JSON is accepted here, so that its faults are reported as INVALID_SCHEMA.
     schema_ = fields.Raw(
-        required=True,
-        allow_none=True,
-        data_key="schema",
-        metadata={"description": "JSON Schema 2020-12", "type": "object"},
+        required=True, allow_none=True, data_key="schema", **described("JSON Schema 2020-12", type="object")
     )
 
 
 class InputFaultSchema(Schema):
-    pointer = fields.String(required=True, metadata={"example": "/user_id"})
-    message = fields.String(required=True, metadata={"example": "'user_id' is missing"})
+    pointer = fields.String(**answered(example="/user_id"))
+    message = fields.String(**answered(example="'user_id' is missing"))
 
 
 class FailedInputSchema(Schema):
@@ -41,18 +39,15 @@ class FailedInputSchema(Schema):
 
 
 class SpecCheckSchema(Schema):
-    endpoints = fields.Integer(required=True, metadata={"description": "endpoints that use the spec", "example": 3})
-    checked = fields.Integer(required=True, metadata={"example": 100})
-    passed = fields.Integer(required=True, metadata={"example": 97})
-    failed = fields.Integer(required=True, metadata={"example": 3})
+    endpoints = fields.Integer(**answered("endpoints that use the spec", example=3))
+    checked = fields.Integer(**answered(example=100))
+    passed = fields.Integer(**answered(example=97))
+    failed = fields.Integer(**answered(example=3))
     failures = fields.List(
-        fields.Nested(FailedInputSchema),
-        required=True,
-        metadata={"description": f"the newest refused inputs, up to {MAX_FAILURES}"},
+        fields.Nested(FailedInputSchema), **answered(f"the newest refused inputs, up to {MAX_FAILURES}")
     )
     is_complete = fields.Boolean(
-        required=True,
-        metadata={"description": f"`false` if more than {MAX_ENDPOINTS} endpoints, or inputs too large, were left out"},
+        **answered(f"`false` if more than {MAX_ENDPOINTS} endpoints, or inputs too large, were left out")
     )
 
 

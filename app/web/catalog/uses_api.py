@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from app.catalog import uses
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS
 from app.catalog.uses import MAX_COUNTED, MAX_EXAMPLES, UseKind, Uses
+from app.kernel.described_fields import answered
 from app.kernel.errors import (
     ConfigNotFoundError,
     EndpointNotFoundError,
@@ -32,20 +33,15 @@ _TITLE = {
 
 
 class UseExampleSchema(Schema):
-    id = fields.String(
-        required=True,
-        metadata={"description": "name or id; of a `workflow_node` the id of its workflow", "example": "job_c72f90ab"},
-    )
+    id = fields.String(**answered("name or id; of a `workflow_node` the id of its workflow", example="job_c72f90ab"))
     title = fields.String(required=True, allow_none=True, metadata=_TITLE)
 
 
 class UseSchema(Schema):
     kind = fields.Enum(UseKind, by_value=True, required=True, metadata=_KIND)
-    count = fields.Integer(required=True, metadata={"description": f"up to {MAX_COUNTED:,} are counted", "example": 12})
-    is_complete = fields.Boolean(required=True, metadata={"description": "false if there may be more than `count`"})
-    examples = fields.List(
-        fields.Nested(UseExampleSchema), required=True, metadata={"description": f"up to {MAX_EXAMPLES}"}
-    )
+    count = fields.Integer(**answered(f"up to {MAX_COUNTED:,} are counted", example=12))
+    is_complete = fields.Boolean(**answered("false if there may be more than `count`"))
+    examples = fields.List(fields.Nested(UseExampleSchema), **answered(f"up to {MAX_EXAMPLES}"))
 
 
 class UsesSchema(Schema):
@@ -57,7 +53,7 @@ class WaitingSchema(Schema):
     """Waiting executions of an endpoint version: they keep their version."""
 
     version = fields.Integer(required=True)
-    count = fields.Integer(required=True, metadata={"description": f"of the first {MAX_COUNTED:,}", "example": 412})
+    count = fields.Integer(**answered(f"of the first {MAX_COUNTED:,}", example=412))
 
 
 class EndpointUsesSchema(UsesSchema):

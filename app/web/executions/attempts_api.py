@@ -5,6 +5,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered, described
 from app.queue.reading.uncertain_attempts import UncertainFilter, page_of_uncertain
 from app.web.executions.filter_fields import WORKER
 from app.web.executions.result_schemas import ERROR
@@ -22,9 +23,7 @@ class UncertainAttemptSchema(Schema):
     """A failed attempt that may have been delivered, and the present state of its execution."""
 
     attempt_id = fields.String(required=True)
-    execution_id = fields.String(
-        required=True, metadata={"description": "also the idempotency key that the receiver got"}
-    )
+    execution_id = fields.String(**answered("also the idempotency key that the receiver got"))
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
     endpoint_version = fields.Integer(required=True)
@@ -35,8 +34,8 @@ class UncertainAttemptSchema(Schema):
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
     error = AnyOf(ERROR, required=True, allow_none=True)
-    execution_status = fields.Enum(ExecutionStatus, required=True, metadata={"description": "the present one"})
-    later_attempts = fields.Integer(required=True, metadata={"description": "attempts that have begun since"})
+    execution_status = fields.Enum(ExecutionStatus, **answered("the present one"))
+    later_attempts = fields.Integer(**answered("attempts that have begun since"))
     created_at = Instant(required=True)
 
 
@@ -47,12 +46,10 @@ def _only_true(value: bool) -> None:
 
 class UncertainQuery(PageQuery):
     uncertain = fields.Boolean(
-        load_default=True,
-        validate=_only_true,
-        metadata={"description": "`true`: attempts that failed and may have been delivered"},
+        load_default=True, validate=_only_true, **described("`true`: attempts that failed and may have been delivered")
     )
     endpoint = fields.String(validate=validate.Length(1, 128))
-    error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "TIMEOUT"})
+    error_type = fields.String(validate=validate.Length(1, 128), **described(example="TIMEOUT"))
     worker_id = WORKER
     created_after = QueryInstant()
     created_before = QueryInstant()

@@ -3,6 +3,7 @@
 from marshmallow import Schema, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import queue_field
+from app.kernel.described_fields import answered, described
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.filter_fields import (
     ERROR_TYPE,
@@ -29,12 +30,9 @@ class NodePlaceSchema(Schema):
     """Place of an execution in a workflow."""
 
     workflow_id = fields.String(required=True)
-    node = fields.Integer(required=True, metadata={"description": "number of the node", "example": 2})
-    item = fields.Integer(
-        required=True,
-        metadata={"description": "number of the item, from 1 on; 0 without items; -1 - n undoes item n"},
-    )
-    run = fields.Integer(required=True, metadata={"description": "number of the run of the node"})
+    node = fields.Integer(**answered("number of the node", example=2))
+    item = fields.Integer(**answered("number of the item, from 1 on; 0 without items; -1 - n undoes item n"))
+    run = fields.Integer(**answered("number of the run of the node"))
 
 
 class ExecutionSchema(Schema):
@@ -46,47 +44,30 @@ class ExecutionSchema(Schema):
     endpoint_type = fields.Enum(EndpointType, required=True)
     endpoint_version = fields.Integer(required=True)
     idempotency_key = fields.String(required=True, allow_none=True)
-    queue = fields.String(required=True, metadata={"example": "http"})
-    priority = fields.Integer(required=True, metadata={"example": 128})
+    queue = fields.String(**answered(example="http"))
+    priority = fields.Integer(**answered(example=128))
     limit_key = LimitKey(
-        required=True,
-        allow_none=True,
-        metadata={"description": "key by which it shares `limits.per_key` of its endpoint; `null` without a key"},
+        **answered("key by which it shares `limits.per_key` of its endpoint; `null` without a key", null=True)
     )
     status = fields.Enum(ExecutionStatus, required=True)
-    input = fields.Dict(metadata={"description": OF_UNREADABLE})
-    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "the receiver's answer"})
+    input = fields.Dict(**described(OF_UNREADABLE))
+    output = AnyOf(*OUTPUTS, **answered("the receiver's answer", null=True))
     last_error = AnyOf(
-        ERROR,
-        required=True,
-        allow_none=True,
-        metadata={"description": "error of the latest attempt that has ended, also if ignored; without `body`"},
+        ERROR, **answered("error of the latest attempt that has ended, also if ignored; without `body`", null=True)
     )
     attempt_count = fields.Integer(required=True)
     max_attempts = fields.Integer(required=True)
     worker_id = fields.String(required=True, allow_none=True)
     scheduled_at = Instant(required=True)
     run_at = Instant(
-        required=True,
-        metadata={
-            "description": "latest due time: later than `scheduled_at` after a failed attempt or a late promotion"
-        },
+        **answered("latest due time: later than `scheduled_at` after a failed attempt or a late promotion")
     )
     started_at = Instant(required=True, allow_none=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
-    cancel_requested_at = Instant(
-        required=True, allow_none=True, metadata={"description": "time of a request to allow no further attempt"}
-    )
-    abort_requested_at = Instant(
-        required=True, allow_none=True, metadata={"description": "time of a request to abort the running attempt"}
-    )
-    workflow = fields.Nested(
-        NodePlaceSchema,
-        required=True,
-        allow_none=True,
-        metadata={"description": "`null` outside of workflows", "example": None},
-    )
+    cancel_requested_at = Instant(**answered("time of a request to allow no further attempt", null=True))
+    abort_requested_at = Instant(**answered("time of a request to abort the running attempt", null=True))
+    workflow = fields.Nested(NodePlaceSchema, **answered("`null` outside of workflows", null=True, example=None))
     created_at = Instant(required=True)
 
 
@@ -96,21 +77,12 @@ class AttemptSchema(Schema):
     attempt_number = fields.Integer(required=True)
     status = fields.Enum(AttemptStatus, required=True)
     worker_id = fields.String(required=True, allow_none=True)
-    due_at = Instant(
-        required=True,
-        allow_none=True,
-        metadata={"description": "instant from which it could start; `null` in rows of earlier releases"},
-    )
+    due_at = Instant(**answered("instant from which it could start; `null` in rows of earlier releases", null=True))
     started_at = Instant(required=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
     output = AnyOf(*OUTPUTS, required=True, allow_none=True)
-    error = AnyOf(
-        ERROR,
-        required=True,
-        allow_none=True,
-        metadata={"description": "for SUCCESS: the error that `ignore_on` ignored"},
-    )
+    error = AnyOf(ERROR, **answered("for SUCCESS: the error that `ignore_on` ignored", null=True))
     created_at = Instant(required=True)
 
 
@@ -129,27 +101,20 @@ class StepSchema(Schema):
     at = Instant(required=True)
     before = fields.Enum(ExecutionStatus, required=True, allow_none=True, data_key="from")
     after = fields.Enum(ExecutionStatus, required=True, data_key="to")
-    attempt = fields.Integer(
-        required=True, metadata={"description": "number of the latest attempt that had begun; 0 before the first"}
-    )
-    actor = fields.String(
-        required=True, allow_none=True, metadata={"description": "an API key's name, a worker's id or `scheduler`"}
-    )
-    reason = fields.String(required=True, metadata={"example": "CLAIMED"})
-    is_estimated = fields.Boolean(
-        required=True, data_key="estimated", metadata={"description": "`at` was not recorded and is approximate"}
-    )
+    attempt = fields.Integer(**answered("number of the latest attempt that had begun; 0 before the first"))
+    actor = fields.String(**answered("an API key's name, a worker's id or `scheduler`", null=True))
+    reason = fields.String(**answered(example="CLAIMED"))
+    is_estimated = fields.Boolean(data_key="estimated", **answered("`at` was not recorded and is approximate"))
 
 
 class HistorySchema(Schema):
     items = fields.List(fields.Nested(StepSchema), required=True)
     is_truncated = fields.Boolean(
-        required=True,
         data_key="truncated",
-        metadata={
-            "description": "true if earlier changes are left out: only the latest 1,000 attempts and the latest 1,000 "
+        **answered(
+            "true if earlier changes are left out: only the latest 1,000 attempts and the latest 1,000 "
             "other changes are listed"
-        },
+        ),
     )
 
 
@@ -160,41 +125,38 @@ class RequestSchema(Schema):
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
     endpoint_type = fields.Enum(EndpointType, required=True, allow_none=True)
-    endpoint_version = fields.Integer(required=True, metadata={"description": "of all its attempts"})
-    newest_version = fields.Integer(required=True, metadata={"description": "of the endpoint, for new jobs"})
+    endpoint_version = fields.Integer(**answered("of all its attempts"))
+    newest_version = fields.Integer(**answered("of the endpoint, for new jobs"))
     config = fields.String(required=True, allow_none=True)
     config_revision = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": "catalog revision of all its attempts; `null`: no attempt yet, so the present one"},
+        **answered("catalog revision of all its attempts; `null`: no attempt yet, so the present one", null=True)
     )
-    idempotency_key = fields.String(required=True, metadata={"description": "which the receiver gets"})
+    idempotency_key = fields.String(**answered("which the receiver gets"))
     scheduled_at = Instant(required=True)
-    secrets = fields.List(fields.String(), required=True, metadata={"description": "names", "example": ["mail_key"]})
+    secrets = fields.List(fields.String(), **answered("names", example=["mail_key"]))
     spec = fields.Dict(
-        required=True,
-        allow_none=True,
-        metadata={
-            "description": "rendered spec with `[secret NAME]` for each secret; `null` if it cannot be rendered",
-            "example": {"url": "https://mail.example/welcome", "headers": {"Authorization": "[secret mail_key]"}},
-        },
+        **answered(
+            "rendered spec with `[secret NAME]` for each secret; `null` if it cannot be rendered",
+            null=True,
+            example={"url": "https://mail.example/welcome", "headers": {"Authorization": "[secret mail_key]"}},
+        )
     )
-    fault = fields.String(required=True, allow_none=True, metadata={"description": "why it cannot be rendered"})
+    fault = fields.String(**answered("why it cannot be rendered", null=True))
 
 
 class ExplanationSchema(Schema):
     status = fields.Enum(ExecutionStatus, required=True)
-    reason = fields.String(required=True, metadata={"description": "reason code", "example": "WAITING_FOR_RUN_AT"})
-    explanation = fields.String(required=True, metadata={"example": "It is due at 2026-03-15T18:00:00.000Z."})
+    reason = fields.String(**answered("reason code", example="WAITING_FOR_RUN_AT"))
+    explanation = fields.String(**answered(example="It is due at 2026-03-15T18:00:00.000Z."))
     since = Instant(required=True)
-    until = Instant(required=True, allow_none=True, metadata={"description": "time of the next change, if known"})
-    details = fields.Dict(required=True, metadata={"example": {"attempts": 0, "max_attempts": 3}})
+    until = Instant(**answered("time of the next change, if known", null=True))
+    details = fields.Dict(**answered(example={"attempts": 0, "max_attempts": 3}))
 
 
 class ExecutionOfJobQuery(PageQuery):
     statuses = Statuses("")
     endpoint = fields.String(validate=validate.Length(1, 128))
-    queue = queue_field(metadata={"example": "bulk"})
+    queue = queue_field(**described(example="bulk"))
     limit_key = LIMIT_KEY
     worker_id = WORKER
     error_type = ERROR_TYPE
@@ -220,10 +182,10 @@ class CancelQuery(Body):
     if_running = fields.Enum(
         IfRunning,
         by_value=True,
-        metadata={
-            "description": "`request` (202): the current attempt is the last; `abort` (202): the current attempt is"
+        **described(
+            "`request` (202): the current attempt is the last; `abort` (202): the current attempt is"
             " also aborted; absent: 409 if an execution is running"
-        },
+        ),
     )
 
 

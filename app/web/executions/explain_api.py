@@ -7,6 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered, described
 from app.queue.reading.several_explanations import MAX_EXPLAINED, explain_several
 from app.web.executions.execution_schemas import ExplanationSchema
 from app.web.http.request_fields import Body
@@ -23,7 +24,7 @@ class ExplainSchema(Body):
         fields.String(validate=validate.Length(1, 128)),
         required=True,
         validate=validate.Length(1, MAX_EXPLAINED),
-        metadata={"example": ["exec_0198f0"]},
+        **described(example=["exec_0198f0"]),
     )
 
 
@@ -33,9 +34,7 @@ class ExplainedExecutionSchema(ExplanationSchema):
 
 class ExplainedExecutionsSchema(Schema):
     items = fields.List(fields.Nested(ExplainedExecutionSchema), required=True)
-    left_out = fields.List(
-        fields.String(), required=True, metadata={"description": "unknown executions, and executions beyond the time"}
-    )
+    left_out = fields.List(fields.String(), **answered("unknown executions, and executions beyond the time"))
 
 
 @resource.route("POST", "/explain", body=ExplainSchema, returns=ExplainedExecutionsSchema)

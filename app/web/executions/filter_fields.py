@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+from app.kernel.described_fields import described
 from app.web.http.ids_field import ChosenIds
 from app.web.http.request_fields import Delay
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY
@@ -38,46 +39,36 @@ class Statuses(fields.Field[tuple[ExecutionStatus, ...]]):
 
 
 EXECUTION_IDS = ChosenIds("execution_id", "these executions")
-LIMIT_KEY = fields.String(
-    validate=validate.Length(1, 256), metadata={"description": "key of `limits.per_key`", "example": "acme"}
-)
-NAME = fields.String(
-    validate=validate.Length(1, 200), metadata={"description": "of their jobs", "example": "Daily report"}
-)
+LIMIT_KEY = fields.String(validate=validate.Length(1, 256), **described("key of `limits.per_key`", example="acme"))
+NAME = fields.String(validate=validate.Length(1, 200), **described("of their jobs", example="Daily report"))
 KEY = fields.String(
     validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-    metadata={"description": "idempotency key of their jobs", "example": "order-1234-7"},
+    **described("idempotency key of their jobs", example="order-1234-7"),
 )
 KEY_PREFIX = fields.String(
     validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-    metadata={"description": "prefix of the idempotency keys of their jobs", "example": "order-1234-"},
+    **described("prefix of the idempotency keys of their jobs", example="order-1234-"),
 )
 ERROR_TYPE = fields.String(
     validate=validate.Length(1, 128),
-    metadata={
-        "description": "of the latest attempt that has ended; for `archive` that of the dead letter",
-        "example": "HTTP_ERROR",
-    },
+    **described("of the latest attempt that has ended; for `archive` that of the dead letter", example="HTTP_ERROR"),
 )
 WORKER = fields.String(
     validate=validate.Length(1, 128),
-    metadata={
-        "description": "the worker process of the current or latest attempt; with `status=RUNNING`, the executions "
+    **described(
+        "the worker process of the current or latest attempt; with `status=RUNNING`, the executions "
         "that the process holds"
-    },
+    ),
 )
 UNCERTAIN = fields.Boolean(
-    metadata={
-        "description": "`true`: an attempt may have been delivered although it failed; `false`: none",
-        "example": True,
-    }
+    **described("`true`: an attempt may have been delivered although it failed; `false`: none", example=True)
 )
 LATE_OVER = Delay(
     data_key="late_over",
-    metadata={
-        "type": "string",
-        "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$",
-        "example": "5s",
-        "description": "began later than this after the due time of its latest attempt, or has waited for longer since",
-    },
+    **described(
+        "began later than this after the due time of its latest attempt, or has waited for longer since",
+        type="string",
+        pattern="^[0-9]{1,12}(ms|s|m|h|d)$",
+        example="5s",
+    ),
 )

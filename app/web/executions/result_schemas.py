@@ -8,6 +8,7 @@ from marshmallow import Schema, ValidationError, fields
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.actor import ErrorCategory
 from app.catalog.specs.transport import Outcome
+from app.kernel.described_fields import answered, described
 from app.kernel.formats import duration_ms
 from app.web.http.request_fields import Body, Instant, Name
 from app.web.openapi.any_of import AnyOf
@@ -17,32 +18,29 @@ MAX_WAIT_SECONDS = 60
 
 
 class AttemptErrorSchema(Outcome):
-    type = fields.String(required=True, metadata={"example": "TIMEOUT"})
+    type = fields.String(required=True, **described(example="TIMEOUT"))
     message = fields.String(required=True)
-    status_code = fields.Integer(metadata={"description": "of HTTP_ERROR and ANSWER_REFUSED"})
-    body = fields.String(metadata={"description": "with `status_code`: the first 16 KiB of the answer"})
-    body_bytes = fields.Integer(metadata={"description": "with `status_code`, if the body is not kept: its size"})
+    status_code = fields.Integer(**described("of HTTP_ERROR and ANSWER_REFUSED"))
+    body = fields.String(**described("with `status_code`: the first 16 KiB of the answer"))
+    body_bytes = fields.Integer(**described("with `status_code`, if the body is not kept: its size"))
     category = fields.String(
-        metadata={
-            "description": "of an actor: " + ", ".join(f"`{each}`" for each in ErrorCategory),
-            "example": ErrorCategory.FATAL.value,
-        }
+        **described(
+            "of an actor: " + ", ".join(f"`{each}`" for each in ErrorCategory), example=ErrorCategory.FATAL.value
+        )
     )
-    traceback = fields.String(metadata={"description": "of an actor: the last 16 KiB"})
-    causes = fields.List(fields.String(), metadata={"description": "of an actor: types and messages, nearest first"})
-    retryable = fields.Boolean(metadata={"description": "true if this kind of error is retried"})
-    rejected = fields.Boolean(metadata={"description": "true if `reject_on` matches: an expected failure"})
-    may_have_been_delivered = fields.Boolean(
-        metadata={"description": "true if the message was sent and no answer came"}
-    )
+    traceback = fields.String(**described("of an actor: the last 16 KiB"))
+    causes = fields.List(fields.String(), **described("of an actor: types and messages, nearest first"))
+    retryable = fields.Boolean(**described("true if this kind of error is retried"))
+    rejected = fields.Boolean(**described("true if `reject_on` matches: an expected failure"))
+    may_have_been_delivered = fields.Boolean(**described("true if the message was sent and no answer came"))
 
 
 class IgnoredErrorSchema(Outcome):
     """Failure that `ignore_on` turns into a success, with the answer if there was one."""
 
     status_code = fields.Integer()
-    body = fields.String(metadata={"description": "the first 16 KiB of the answer, unless it is not kept"})
-    body_bytes = fields.Integer(metadata={"description": "if the body is not kept: its size"})
+    body = fields.String(**described("the first 16 KiB of the answer, unless it is not kept"))
+    body_bytes = fields.Integer(**described("if the body is not kept: its size"))
     ignored_error = fields.Nested(AttemptErrorSchema, required=True)
 
 
@@ -68,7 +66,7 @@ class WaitField(fields.Field[float]):
 
 class ResultQuery(Body):
     wait = WaitField(
-        metadata={"description": f"wait for the end of the execution, up to `{MAX_WAIT_SECONDS}s`; no wait when absent"}
+        **described(f"wait for the end of the execution, up to `{MAX_WAIT_SECONDS}s`; no wait when absent")
     )
 
 
@@ -80,15 +78,8 @@ class ResultSchema(Schema):
     endpoint = Name(required=True)
     status = fields.Enum(ExecutionStatus, required=True)
     attempt_count = fields.Integer(required=True)
-    completed_at = Instant(required=True, allow_none=True, metadata={"description": "`null` until it has ended"})
+    completed_at = Instant(**answered("`null` until it has ended", null=True))
     duration_ms = fields.Integer(required=True, allow_none=True)
-    kept_until = Instant(
-        required=True, allow_none=True, metadata={"description": "`null`: as long as the execution, or not ended yet"}
-    )
-    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "the receiver's answer"})
-    error = AnyOf(
-        ERROR,
-        required=True,
-        allow_none=True,
-        metadata={"description": "error of the last attempt, with the whole answer"},
-    )
+    kept_until = Instant(**answered("`null`: as long as the execution, or not ended yet", null=True))
+    output = AnyOf(*OUTPUTS, **answered("the receiver's answer", null=True))
+    error = AnyOf(ERROR, **answered("error of the last attempt, with the whole answer", null=True))

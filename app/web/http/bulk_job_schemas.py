@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.kernel.described_fields import described
 from app.kernel.errors import ConflictError, NotFoundError
 from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_kind import MAX_RATE
@@ -20,8 +21,8 @@ W = TypeVar("W", bound=BulkJob)
 
 def all_field(unfiltered: str, meant: str) -> fields.Boolean:
     """Return the field that confirms a filter without restrictions, `unfiltered`, which selects the rows `meant`."""
-    described = f"must be `true` where {unfiltered}: confirms that {meant} are meant"
-    return fields.Boolean(load_default=False, metadata={"description": described})
+    text = f"must be `true` where {unfiltered}: confirms that {meant} are meant"
+    return fields.Boolean(load_default=False, **described(text))
 
 
 def rate_field(default: int) -> fields.Integer:
@@ -29,7 +30,7 @@ def rate_field(default: int) -> fields.Integer:
         strict=True,
         load_default=default,
         validate=validate.Range(1, MAX_RATE),
-        metadata={"description": "maximum per second", "example": default},
+        **described("maximum per second", example=default),
     )
 
 
@@ -37,11 +38,11 @@ def waits_field() -> fields.Boolean:
     """Return the field that shows whether a bulk job waits for a scheduler."""
     return fields.Boolean(
         required=True,
-        metadata={
-            "description": "`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more "
+        **described(
+            "`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more "
             f"than {MAX_RUNNING} are running, which take turns",
-            "example": False,
-        },
+            example=False,
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from app.kernel.db.retries import is_rows_fault, sqlstate
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import (
     Detail,
     InternalError,
@@ -44,16 +45,16 @@ _HTTP_ERRORS = {
 
 
 class DetailSchema(Schema):
-    pointer = fields.String(metadata={"description": "JSON pointer into the body, or a parameter's name"})
+    pointer = fields.String(**described("JSON pointer into the body, or a parameter's name"))
     message = fields.String()
 
 
 class ErrorBodySchema(Schema):
-    code = fields.String(required=True, metadata={"example": "JOB_NOT_FOUND"})
+    code = fields.String(**answered(example="JOB_NOT_FOUND"))
     message = fields.String(required=True)
     request_id = fields.String(required=True)
     details = fields.List(fields.Nested(DetailSchema), required=True)
-    retryable = fields.Boolean(required=True, metadata={"description": "true if the same request may succeed later"})
+    retryable = fields.Boolean(**answered("true if the same request may succeed later"))
 
 
 class ErrorSchema(Schema):

@@ -5,6 +5,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
+from app.kernel.described_fields import described
+
 MAX_IDS = 100
 MAX_ID = 128
 
@@ -14,8 +16,8 @@ class ChosenIds(fields.Field[tuple[str, ...]]):
 
     def __init__(self, data_key: str, of: str) -> None:
         pattern = f"^[^,]{{1,{MAX_ID}}}(,[^,]{{1,{MAX_ID}}}){{0,{MAX_IDS - 1}}}$"
-        described = f"{of}: one id, or up to {MAX_IDS} separated by commas"
-        super().__init__(data_key=data_key, metadata={"type": "string", "pattern": pattern, "description": described})
+        text = f"{of}: one id, or up to {MAX_IDS} separated by commas"
+        super().__init__(data_key=data_key, **described(text, type="string", pattern=pattern))
 
     def _deserialize(
         self,

@@ -12,6 +12,7 @@ from itsdangerous import BadData, URLSafeSerializer
 from marshmallow import Schema, fields, validate
 
 from app.kernel.db.paging import Page, PageRequest, Position
+from app.kernel.described_fields import described
 from app.kernel.formats import EPOCH, MICROSECOND
 from app.kernel.unreadable import readable
 from app.web.http.body import invalid
@@ -28,7 +29,7 @@ Shape = Callable[[T], Mapping[str, Any]]
 
 class PageQuery(Body):
     limit = Count(load_default=DEFAULT_LIMIT, validate=validate.Range(1, MAX_LIMIT))
-    cursor = fields.String(metadata={"description": "`cursor` of the page before"})
+    cursor = fields.String(**described("`cursor` of the page before"))
 
 
 class _Items(fields.List[Any]):
@@ -48,7 +49,7 @@ def _name_of(item: Any) -> str:
 @cache
 def page_schema(item: type[Schema]) -> type[Schema]:
     """Return the schema of a page of items; cached, since the name of a schema must be unique."""
-    cursor = fields.String(required=True, allow_none=True, metadata={"description": "opaque; `null` on the last page"})
+    cursor = fields.String(required=True, allow_none=True, **described("opaque; `null` on the last page"))
     name = item.__name__.removesuffix("Schema") + "Page"
     return Schema.from_dict({"items": _Items(fields.Nested(item), required=True), "cursor": cursor}, name=name)
 

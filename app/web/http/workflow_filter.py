@@ -5,11 +5,12 @@ from typing import Any
 
 from marshmallow import fields, validate
 
+from app.kernel.described_fields import described
 from app.web.http.body import invalid
 
 OF_WORKFLOW = fields.String(
     validate=validate.Length(1, 128),
-    metadata={"description": "id of a workflow: its nodes and items in their order; excludes other filters"},
+    **described("id of a workflow: its nodes and items in their order; excludes other filters"),
 )
 
 

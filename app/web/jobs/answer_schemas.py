@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import rfc3339, show_duration
 from app.queue.jobs.job_model import Job
@@ -30,49 +31,38 @@ class JobSchema(Schema):
     trigger = fields.Enum(Trigger, required=True)
     status = fields.Enum(JobStatus, required=True)
     version = fields.Integer(required=True)
-    previous_version_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
-    replaced_by_id = fields.String(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
+    previous_version_id = fields.String(allow_none=True, **described("CRON and INTERVAL only"))
+    replaced_by_id = fields.String(allow_none=True, **described("CRON and INTERVAL only"))
     idempotency_key = fields.String(allow_none=True)
-    name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
+    name = fields.String(**answered(null=True, example="Daily report"))
     labels = fields.Dict(values=fields.String(), required=True)
-    queue = fields.String(required=True, allow_none=True, metadata={"description": "`null`: the endpoint's queue"})
-    priority = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "`null`: the endpoint's priority"}
-    )
+    queue = fields.String(**answered("`null`: the endpoint's queue", null=True))
+    priority = fields.Integer(**answered("`null`: the endpoint's priority", null=True))
     limit_key = LimitKey(
-        required=True,
-        allow_none=True,
-        metadata={"description": "key by which it shares `limits.per_key`; `null` if its endpoint had no key"},
+        **answered("key by which it shares `limits.per_key`; `null` if its endpoint had no key", null=True)
     )
     callbacks = fields.Nested(
         CallbacksSchema,
-        required=True,
-        allow_none=True,
-        metadata={"description": "override the callbacks of its endpoint; `null`: the endpoint's callbacks"},
+        **answered("override the callbacks of its endpoint; `null`: the endpoint's callbacks", null=True),
     )
     callback_of = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "for a callback: the execution whose completion it reports", "example": None},
+        **answered("for a callback: the execution whose completion it reports", null=True, example=None)
     )
-    run_at = Instant(
-        metadata={"description": "DELAYED only; updated by a rescheduling and by `POST /jobs/{job_id}/run`"}
-    )
-    cron = fields.String(metadata={"description": "CRON only"})
-    timezone = fields.String(metadata={"description": "CRON only"})
-    every = fields.String(metadata={"description": "INTERVAL only", "example": "5m"})
-    fixed_delay = fields.Boolean(metadata={"description": "INTERVAL only"})
-    starts_at = Instant(metadata={"description": "CRON and INTERVAL only"})
-    ends_at = Instant(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
-    catch_up = fields.Enum(CatchUp, by_value=True, metadata={"description": "CRON and INTERVAL only"})
-    max_catch_up = fields.Integer(allow_none=True, metadata={"description": "CRON and INTERVAL only"})
-    overlap = fields.Enum(Overlap, by_value=True, metadata={"description": "CRON and INTERVAL only"})
+    run_at = Instant(**described("DELAYED only; updated by a rescheduling and by `POST /jobs/{job_id}/run`"))
+    cron = fields.String(**described("CRON only"))
+    timezone = fields.String(**described("CRON only"))
+    every = fields.String(**described("INTERVAL only", example="5m"))
+    fixed_delay = fields.Boolean(**described("INTERVAL only"))
+    starts_at = Instant(**described("CRON and INTERVAL only"))
+    ends_at = Instant(allow_none=True, **described("CRON and INTERVAL only"))
+    catch_up = fields.Enum(CatchUp, by_value=True, **described("CRON and INTERVAL only"))
+    max_catch_up = fields.Integer(allow_none=True, **described("CRON and INTERVAL only"))
+    overlap = fields.Enum(Overlap, by_value=True, **described("CRON and INTERVAL only"))
     next_run_at = fields.String(
-        allow_none=True,
-        metadata={"description": "CRON and INTERVAL only; in the job's time zone", "format": "date-time"},
+        allow_none=True, **described("CRON and INTERVAL only; in the job's time zone", format="date-time")
     )
-    input = fields.Dict(required=True, metadata={"description": OF_UNREADABLE})
-    execution = fields.Nested(ExecutionSummarySchema, metadata={"description": "IMMEDIATE and DELAYED only"})
+    input = fields.Dict(**answered(OF_UNREADABLE))
+    execution = fields.Nested(ExecutionSummarySchema, **described("IMMEDIATE and DELAYED only"))
     created_at = Instant(required=True)
     paused_at = Instant(required=True, allow_none=True)
     retired_at = Instant(required=True, allow_none=True)
@@ -116,8 +106,7 @@ class CreatedJobSchema(JobSchema):
     """A job created by this request, or earlier with the same key; with its result if the request waited for it."""
 
     result = fields.Nested(
-        ResultSchema,
-        metadata={"description": "with `Prefer: wait` only, if the execution has ended and its result is kept"},
+        ResultSchema, **described("with `Prefer: wait` only, if the execution has ended and its result is kept")
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.kernel.access.api_keys import Scope
+from app.kernel.described_fields import answered, described
 from app.kernel.errors import ForbiddenError, InvalidRequestError, TaskExecutorError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import SCHEDULED
@@ -33,7 +34,7 @@ class BatchSchema(Body):
     """Up to 1,000 jobs; each is validated independently, as by `POST /jobs`."""
 
     jobs = fields.List(
-        fields.Dict(metadata={"description": "as the body of `POST /jobs`; one-shot jobs need `idempotency_key`"}),
+        fields.Dict(**described("as the body of `POST /jobs`; one-shot jobs need `idempotency_key`")),
         required=True,
         validate=validate.Length(1, MAX_JOBS),
     )
@@ -49,7 +50,7 @@ class BatchErrorSchema(ErrorBodySchema):
 class BatchItemSchema(Schema):
     """Outcome of one job: `job` with 201 (new) or 200 (replayed), else `error`."""
 
-    status = fields.Integer(required=True, metadata={"description": "as of `POST /jobs`"})
+    status = fields.Integer(**answered("as of `POST /jobs`"))
     job = fields.Nested(JobSchema)
     error = fields.Nested(BatchErrorSchema)
 

@@ -9,6 +9,7 @@ from app.catalog.endpoints.inline import FIELDS, InlineEndpoint, inline_endpoint
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs.http import METHODS, SigningSpec
 from app.catalog.specs.spec_fields import milliseconds, whole
+from app.kernel.described_fields import described
 from app.web.openapi.any_of import AnyOf
 from schema.states import Trigger
 
@@ -23,31 +24,27 @@ class InlineFields(Schema):
     url = fields.String(
         allow_none=True,
         validate=validate.Length(1, 8192),
-        metadata={
-            "description": "instead of `endpoint` and `trigger`: the HTTP or HTTPS URL to send `body` to; needs the "
+        **described(
+            "instead of `endpoint` and `trigger`: the HTTP or HTTPS URL to send `body` to; needs the "
             "scope `jobs:send`. Neither templates nor secrets: those need an endpoint. The other fields decide the "
             "trigger when `trigger` is absent; without `idempotency_key`, each request creates a job",
-            "example": "https://shop.example/reminders",
-        },
+            example="https://shop.example/reminders",
+        ),
     )
-    body = fields.Raw(
-        allow_none=True, metadata={"description": "with `url`: any JSON value to send; no body when absent"}
-    )
+    body = fields.Raw(allow_none=True, **described("with `url`: any JSON value to send; no body when absent"))
     method = fields.String(
-        allow_none=True, validate=validate.OneOf(METHODS), metadata={"description": "with `url`; `POST` when absent"}
+        allow_none=True, validate=validate.OneOf(METHODS), **described("with `url`; `POST` when absent")
     )
-    headers = fields.Dict(
-        keys=fields.String(), values=fields.String(), allow_none=True, metadata={"description": "with `url`"}
-    )
-    timeout_ms = milliseconds(allow_none=True, metadata={"description": "with `url`; 30000 when absent"})
+    headers = fields.Dict(keys=fields.String(), values=fields.String(), allow_none=True, **described("with `url`"))
+    timeout_ms = milliseconds(allow_none=True, **described("with `url`; 30000 when absent"))
     expected_status_codes = fields.List(
         whole(100, 599),
         allow_none=True,
         validate=validate.Length(min=1),
-        metadata={"description": "with `url`; 200, 201, 202 and 204 when absent"},
+        **described("with `url`; 200, 201, 202 and 204 when absent"),
     )
-    signing = fields.Nested(SigningSpec, allow_none=True, metadata={"description": "with `url`"})
-    retry_policy = AnyOf(RETRY_POLICY, allow_none=True, metadata={"description": "with `url`"})
+    signing = fields.Nested(SigningSpec, allow_none=True, **described("with `url`"))
+    retry_policy = AnyOf(RETRY_POLICY, allow_none=True, **described("with `url`"))
 
 
 def without_url(data: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
+from app.kernel.described_fields import described
 from app.kernel.formats import marshmallow_faults
 from schema.job_bounds import LABEL_KEY, LABEL_VALUE, MAX_LABEL_PART, MAX_LABEL_PREFIX, MAX_LABELS
 
@@ -23,8 +24,8 @@ _SCHEMA: dict[str, Any] = {
 
 
 def labels_field(**metadata: Any) -> fields.Dict:
-    described = "key-value pairs to find the job by, with the syntax of Kubernetes labels"
-    return fields.Dict(allow_none=True, validate=_check, metadata={"description": described, **_SCHEMA, **metadata})
+    text = "key-value pairs to find the job by, with the syntax of Kubernetes labels"
+    return fields.Dict(allow_none=True, validate=_check, metadata={"description": text, **_SCHEMA, **metadata})
 
 
 class LabelSelector(fields.Field[dict[str, str]]):
@@ -55,8 +56,8 @@ class LabelCondition(fields.String):
     """A label condition on jobs, such as `team=billing`, or `team` for any value."""
 
     def __init__(self, **kwargs: Any) -> None:
-        described = "`key=value`, or a key for any value: jobs with this label"
-        super().__init__(metadata={"description": described, "example": "team=billing"}, **kwargs)
+        text = "`key=value`, or a key for any value: jobs with this label"
+        super().__init__(**kwargs, **described(text, example="team=billing"))
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)

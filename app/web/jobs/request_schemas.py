@@ -8,6 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from app.catalog.endpoints.live_settings_fields import priority_field, queue_field
 from app.catalog.specs.spec_fields import Flag, TextInOrder
 from app.kernel.audit import SYSTEM, Actor
+from app.kernel.described_fields import described
 from app.kernel.formats import EPOCH, show_duration
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
@@ -75,61 +76,46 @@ class ChangedJobSchema(Body):
     name = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_JOB_NAME),
-        metadata={"description": "for display and filters; need not be unique", "example": "Daily report"},
+        **described("for display and filters; need not be unique", example="Daily report"),
     )
     labels = labels_field()
     queue = queue_field(
-        allow_none=True,
-        metadata={"description": "queue of its executions; the endpoint's queue when absent", "example": "bulk"},
+        allow_none=True, **described("queue of its executions; the endpoint's queue when absent", example="bulk")
     )
     priority = priority_field(
-        allow_none=True,
-        metadata={
-            "description": "0 to 255; higher starts first; the endpoint's priority when absent",
-            "example": 200,
-        },
+        allow_none=True, **described("0 to 255; higher starts first; the endpoint's priority when absent", example=200)
     )
-    cron = fields.String(
-        allow_none=True, validate=validate.Length(1, MAX_CRON), metadata={"description": "for CRON; five fields"}
-    )
+    cron = fields.String(allow_none=True, validate=validate.Length(1, MAX_CRON), **described("for CRON; five fields"))
     timezone = fields.String(
-        allow_none=True, validate=validate.Length(1, 64), metadata={"description": "for CRON; an IANA time zone"}
+        allow_none=True, validate=validate.Length(1, 64), **described("for CRON; an IANA time zone")
     )
-    every = Every(allow_none=True, metadata={"description": _EVERY})
+    every = Every(allow_none=True, **described(_EVERY))
     fixed_delay = Flag(
-        allow_none=True,
-        metadata={"description": "for INTERVAL; count from the end of the last execution, not from the last tick"},
+        allow_none=True, **described("for INTERVAL; count from the end of the last execution, not from the last tick")
     )
-    starts_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; now when absent"})
-    ends_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; no tick at or after it"})
+    starts_at = Instant(allow_none=True, **described("for CRON and INTERVAL; now when absent"))
+    ends_at = Instant(allow_none=True, **described("for CRON and INTERVAL; no tick at or after it"))
     catch_up = fields.Enum(
-        CatchUp,
-        by_value=True,
-        allow_none=True,
-        metadata={"description": "ticks to run late after an outage; `all` when absent"},
+        CatchUp, by_value=True, allow_none=True, **described("ticks to run late after an outage; `all` when absent")
     )
     max_catch_up = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(1, MAX_CATCH_UP),
-        metadata={
-            "description": f"with `catch_up: all`: maximum number of late ticks to run, keeping the latest; "
+        **described(
+            f"with `catch_up: all`: maximum number of late ticks to run, keeping the latest; "
             f"{DEFAULT_MAX_CATCH_UP} when absent, no limit when `null`"
-        },
+        ),
     )
     overlap = fields.Enum(
         Overlap,
         by_value=True,
         allow_none=True,
-        metadata={
-            "description": "`skip` drops a tick while an execution of the job is unfinished; `allow` when absent"
-        },
+        **described("`skip` drops a tick while an execution of the job is unfinished; `allow` when absent"),
     )
     input = fields.Dict(allow_none=True)
     callbacks = callbacks_field(
-        metadata={
-            "description": "endpoints to call when its executions end; override the endpoint's callbacks; `null`: none"
-        }
+        **described("endpoints to call when its executions end; override the endpoint's callbacks; `null`: none")
     )
 
     @validates_schema
@@ -150,20 +136,18 @@ class NewJobSchema(ChangedJobSchema, InlineFields):
     idempotency_key = TextInOrder(
         allow_none=True,
         validate=[validate.Length(1, MAX_IDEMPOTENCY_KEY), check_key],
-        metadata={
-            "description": "required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header; must not begin "
+        **described(
+            "required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header; must not begin "
             f"with `{OWN_KEY_PREFIX}`, which is reserved for jobs that the service itself creates"
-        },
+        ),
     )
-    run_at = Instant(
-        allow_none=True, metadata={"description": "for DELAYED, without `delay`; a time in the past means now"}
-    )
+    run_at = Instant(allow_none=True, **described("for DELAYED, without `delay`; a time in the past means now"))
     delay = Delay(
         allow_none=True,
-        metadata={
-            "description": "for DELAYED, instead of `run_at`: time from now, by the clock of the database; `500ms`, "
+        **described(
+            "for DELAYED, instead of `run_at`: time from now, by the clock of the database; `500ms`, "
             f"`10s`, `5m`, `2h`, `1d`, `PT10M` (ISO 8601), or milliseconds; at most {show_duration(MAX_DELAY_MS)}"
-        },
+        ),
     )
 
     def load(self, data: Any, **options: Any) -> Any:
@@ -216,11 +200,9 @@ class JobQuery(PageQuery):
     status = fields.Enum(JobStatus)
     trigger = fields.Enum(Trigger)
     endpoint = fields.String(validate=validate.Length(1, MAX_NAME))
-    name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": "Daily report"})
+    name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), **described(example="Daily report"))
     labels = LabelSelector()
-    queue = queue_field(
-        metadata={"description": "jobs with a queue of their own that has this name", "example": "bulk"}
-    )
+    queue = queue_field(**described("jobs with a queue of their own that has this name", example="bulk"))
     workflow = OF_WORKFLOW
     created_after = QueryInstant()
     created_before = QueryInstant()

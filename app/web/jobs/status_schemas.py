@@ -4,6 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.kernel.described_fields import answered, described
 from app.kernel.formats import show_duration
 from app.queue.jobs.job_status import LATEST, NEWEST, OPEN, Health, JobStatusReport
 from app.web.cron_api import RunSchema
@@ -55,12 +56,12 @@ class TicksSchema(Schema):
 
 
 class CronBlockSchema(TicksSchema):
-    expression = fields.String(required=True, metadata={"example": "0 9 * * MON"})
+    expression = fields.String(**answered(example="0 9 * * MON"))
     timezone = fields.String(required=True)
 
 
 class IntervalBlockSchema(TicksSchema):
-    every = fields.String(required=True, metadata={"example": "5m"})
+    every = fields.String(**answered(example="5m"))
     fixed_delay = fields.Boolean(required=True)
 
 
@@ -73,7 +74,7 @@ class DaySchema(Schema):
 
 
 class StatsSchema(Schema):
-    last_24h = fields.Nested(DaySchema, required=True, metadata={"description": _LAST_24H})
+    last_24h = fields.Nested(DaySchema, **answered(_LAST_24H))
 
 
 class StatusSchema(Schema):
@@ -84,17 +85,15 @@ class StatusSchema(Schema):
     status = fields.Enum(JobStatus, required=True)
     health = fields.Enum(Health, required=True)
     version = fields.Integer(required=True)
-    last_execution = fields.Nested(
-        LastExecutionSchema, required=True, allow_none=True, metadata={"description": _LAST_EXECUTION}
-    )
-    active_executions = fields.Nested(ActiveExecutionsSchema, required=True, metadata={"description": _ACTIVE})
-    cron = fields.Nested(CronBlockSchema, metadata={"description": "CRON only"})
-    interval = fields.Nested(IntervalBlockSchema, metadata={"description": "INTERVAL only"})
+    last_execution = fields.Nested(LastExecutionSchema, **answered(_LAST_EXECUTION, null=True))
+    active_executions = fields.Nested(ActiveExecutionsSchema, **answered(_ACTIVE))
+    cron = fields.Nested(CronBlockSchema, **described("CRON only"))
+    interval = fields.Nested(IntervalBlockSchema, **described("INTERVAL only"))
     stats = fields.Nested(StatsSchema, required=True)
 
 
 class NextRunsSchema(Schema):
-    timezone = fields.String(required=True, metadata={"description": "UTC for all but CRON jobs"})
+    timezone = fields.String(**answered("UTC for all but CRON jobs"))
     runs = fields.List(fields.Nested(RunSchema), required=True)
 
 

@@ -8,6 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from app.catalog.endpoints.live_settings_fields import Ratio, priority_field, queue_field
 from app.catalog.specs.spec_fields import TextInOrder, whole
 from app.features.workflows.rules.workflow_bounds import MAX_EDGES, MAX_ITEMS, MAX_NODES, MIN_DEADLINE_MS
+from app.kernel.described_fields import described
 from app.kernel.errors import Detail
 from app.kernel.formats import escaped, marshmallow_faults, show_duration
 from app.kernel.suggestions import did_you_mean
@@ -28,8 +29,8 @@ _PARALLEL = {"description": "items that may run at the same time; no limit when 
 class ToleranceSchema(Body):
     """Failed items that do not fail their node: `count`, or `percent` of all items."""
 
-    count = whole(0, MAX_ITEMS, metadata={"example": 3})
-    percent = Ratio(validate=validate.Range(0, 100), metadata={"example": 1})
+    count = whole(0, MAX_ITEMS, **described(example=3))
+    percent = Ratio(validate=validate.Range(0, 100), **described(example=1))
 
     @validates_schema
     def check_single(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -40,38 +41,36 @@ class ToleranceSchema(Body):
 class CompensationSchema(Body):
     """Job that undoes a job: of a node, of each succeeded item of a list, or of a member of a group."""
 
-    endpoint = Name(required=True, metadata={"example": "resize"})
+    endpoint = Name(required=True, **described(example="resize"))
     input = fields.Dict(
-        metadata={
-            "description": "of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, "
+        **described(
+            "of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}`, `{{parents.NAME.…}}`, "
             "`{{node.input.…}}` and `{{node.output.…}}`",
-            "example": {"id": "{{node.output.body.id}}"},
-        }
+            example={"id": "{{node.output.body.id}}"},
+        )
     )
 
 
 class NewMemberSchema(Body):
     """A member of a group: a job of an endpoint."""
 
-    name = SecretName(required=True, metadata={"example": "small"})
-    endpoint = Name(required=True, metadata={"example": "resize"})
-    input = fields.Dict(metadata={"description": f"of its job; {_TEMPLATES}", "example": {"width": 64}})
-    priority = priority_field(metadata={"description": "of its job", "example": 200})
-    queue = queue_field(metadata={"description": "of its job", "example": "bulk"})
+    name = SecretName(required=True, **described(example="small"))
+    endpoint = Name(required=True, **described(example="resize"))
+    input = fields.Dict(**described(f"of its job; {_TEMPLATES}", example={"width": 64}))
+    priority = priority_field(**described("of its job", example=200))
+    queue = queue_field(**described("of its job", example="bulk"))
     max_attempts = whole(
-        1,
-        MAX_ATTEMPTS,
-        metadata={"description": "of its job; by the endpoint's retry policy when absent", "example": 3},
+        1, MAX_ATTEMPTS, **described("of its job; by the endpoint's retry policy when absent", example=3)
     )
     labels = labels_field()
     delay = Delay(
-        metadata={
-            "description": "time from the start of the node until its job is due; as `delay` of a job, at most "
+        **described(
+            "time from the start of the node until its job is due; as `delay` of a job, at most "
             f"{show_duration(MAX_DELAY_MS)}"
-        }
+        )
     )
     compensate = fields.Nested(
-        CompensationSchema, metadata={"description": "undoes the job after a failure with `on_failure: compensate`"}
+        CompensationSchema, **described("undoes the job after a failure with `on_failure: compensate`")
     )
 
 
@@ -82,40 +81,37 @@ class NewNodeSchema(NewMemberSchema):
     it is a gate, which succeeds as soon as it starts.
     """
 
-    endpoint = Name(metadata={"description": "absent for a group and a gate", "example": "resize"})
+    endpoint = Name(**described("absent for a group and a gate", example="resize"))
     after = fields.List(
         SecretName(),
         validate=validate.Length(max=MAX_EDGES),
-        metadata={"description": "names of the nodes that it waits for", "example": ["extract"]},
+        **described("names of the nodes that it waits for", example=["extract"]),
     )
     run_if = fields.Enum(
         RunIf,
         by_value=True,
-        metadata={
-            "description": "`all_succeeded` (default): starts when all nodes in `after` went well; `all_done`: when "
+        **described(
+            "`all_succeeded` (default): starts when all nodes in `after` went well; `all_done`: when "
             "they are through; `any_failed`: when they are through and at least one did not go well",
-            "example": "all_succeeded",
-        },
+            example="all_succeeded",
+        ),
     )
     on_failure = fields.Enum(
-        OnFailure,
-        by_value=True,
-        metadata={"description": "after its failure; that of the workflow when absent", "example": "stop"},
+        OnFailure, by_value=True, **described("after its failure; that of the workflow when absent", example="stop")
     )
     for_each = fields.Raw(
-        metadata={
-            "type": ["string", "array"],
-            "description": f"a list, or a template of a list, of at most {MAX_ITEMS:,} items: the node has a job for "
-            "each item",
-            "example": "{{parents.extract.output.body.rows}}",
-        }
+        **described(
+            f"a list, or a template of a list, of at most {MAX_ITEMS:,} items: the node has a job for each item",
+            type=["string", "array"],
+            example="{{parents.extract.output.body.rows}}",
+        )
     )
     group = fields.List(
         fields.Nested(NewMemberSchema),
         validate=validate.Length(1, MAX_ITEMS),
-        metadata={"description": "members: the node is through when all their jobs have ended"},
+        **described("members: the node is through when all their jobs have ended"),
     )
-    tolerate = fields.Nested(ToleranceSchema, metadata={"description": "of `for_each` and `group`; 0 when absent"})
+    tolerate = fields.Nested(ToleranceSchema, **described("of `for_each` and `group`; 0 when absent"))
     max_parallel = whole(1, MAX_ITEMS, metadata=_PARALLEL)
 
 
@@ -125,38 +121,34 @@ class NewWorkflowSchema(Body):
     name = fields.String(
         required=True,
         validate=validate.Length(1, MAX_JOB_NAME),
-        metadata={"description": "for display and filters; need not be unique", "example": "nightly-report"},
+        **described("for display and filters; need not be unique", example="nightly-report"),
     )
     idempotency_key = TextInOrder(
         validate=[validate.Length(1, MAX_IDEMPOTENCY_KEY), check_key],
-        metadata={
-            "description": "here or in the Idempotency-Key header: a second request with the key gets the first "
-            "workflow",
-            "example": "report-2026-11-22",
-        },
+        **described(
+            "here or in the Idempotency-Key header: a second request with the key gets the first workflow",
+            example="report-2026-11-22",
+        ),
     )
     labels = labels_field()
-    input = fields.Dict(metadata={"description": "for `{{workflow.input.…}}`", "example": {"day": "2026-11-22"}})
+    input = fields.Dict(**described("for `{{workflow.input.…}}`", example={"day": "2026-11-22"}))
     on_failure = fields.Enum(
         OnFailure,
         by_value=True,
-        metadata={
-            "description": "after the failure of a node without an own rule: `stop` (default) starts no further node, "
+        **described(
+            "after the failure of a node without an own rule: `stop` (default) starts no further node, "
             "except for handlers and clean-up, and the workflow fails; `continue` skips the nodes behind it only; "
             "`compensate` stops, and undoes the succeeded jobs that have `compensate`, the last ended first",
-            "example": "stop",
-        },
+            example="stop",
+        ),
     )
-    max_parallel = whole(
-        1, MAX_NODES, metadata={"description": "nodes and items that may run at the same time", "example": 200}
-    )
+    max_parallel = whole(1, MAX_NODES, **described("nodes and items that may run at the same time", example=200))
     deadline = Delay(
         validate=validate.Range(MIN_DEADLINE_MS, error=f"Must be at least {show_duration(MIN_DEADLINE_MS)}."),
-        metadata={
-            "description": "time from the creation until the workflow is stopped as by a cancellation with `abort`, "
-            "and FAILED",
-            "example": "2h",
-        },
+        **described(
+            "time from the creation until the workflow is stopped as by a cancellation with `abort`, and FAILED",
+            example="2h",
+        ),
     )
     nodes = fields.List(fields.Nested(NewNodeSchema), required=True, validate=validate.Length(1, MAX_NODES))
 
