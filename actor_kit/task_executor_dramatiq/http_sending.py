@@ -20,7 +20,7 @@ from task_executor_dramatiq.sending import (
 TIMEOUT_SECONDS = 30.0
 REPEATED = 200  # 201: created
 REDIRECT, CLIENT_ERROR, SERVER_ERROR = 300, 400, 500
-FOREIGN = "without an answer of Task Executor: check the URL and proxies"
+FOREIGN = "no answer of Task Executor: check the URL and proxies"
 
 
 class HttpSender:
@@ -36,16 +36,25 @@ class HttpSender:
     def send(self, job: Job) -> None:
         """Create a job, unless it exists; raises SendError, UnknownActorError or BrokerConnectionError."""
         status, text = self._exchange("POST", "/jobs", _body_of(job))
-        if "job_id" not in _answer(status, text):  # another server may answer with any object
-            raise BrokerConnectionError(f"status {status} {FOREIGN}")
+        self._answer(status, text, "job_id")
         if status == REPEATED:
             note_repetition(job)
 
     def ask(
-        self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None, *, patience: float = 0.0
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        *,
+        field: str,
+        patience: float = 0.0,
     ) -> dict[str, Any]:
-        """Send a request and return its answer; a request whose connection broke is sent once more."""
-        return _answer(*self._exchange(method, path, body, query, patience))
+        """Send a request and return its answer; a request whose connection broke is sent once more.
+
+        Raises BrokerConnectionError for an answer without `field`, because another server may answer with any object.
+        """
+        return self._answer(*self._exchange(method, path, body, query, patience), field)
 
     def _exchange(
         self, method: str, path: str, body: Any, query: dict[str, Any] | None = None, patience: float = 0.0
@@ -70,6 +79,23 @@ class HttpSender:
     def close(self) -> None:
         self._own.close()
 
+    def _answer(self, status: int, text: bytes, field: str) -> dict[str, Any]:
+        """Return an answer that has the field; raises SendError for a refusal, else BrokerConnectionError."""
+        host = self._url.netloc  # has no password, see __init__
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = None
+        found: dict[str, Any] = answer if isinstance(answer, dict) else {}
+        error = found["error"] if isinstance(found.get("error"), dict) else {}
+        if status >= SERVER_ERROR:
+            raise BrokerConnectionError(f"{host} answered {status}: {error.get('message', '')}")
+        if status >= CLIENT_ERROR:
+            raise _refusal(error.get("code") or f"{host} answered {status}", error.get("message") or FOREIGN)
+        if status >= REDIRECT or field not in found:  # a proxy that redirects has not sent the message
+            raise BrokerConnectionError(f"{host} answered {status}: {FOREIGN}")
+        return found
+
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = self._own.get()
         if connection is None:
@@ -85,23 +111,6 @@ def _body_of(job: Job) -> dict[str, Any]:
     if job.delay_ms is None:
         return body | {"trigger": "IMMEDIATE"}
     return body | {"trigger": "DELAYED", "delay": f"{job.delay_ms}ms"}
-
-
-def _answer(status: int, text: bytes) -> dict[str, Any]:
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        answer = None
-    is_object = isinstance(answer, dict)
-    found: dict[str, Any] = answer if is_object else {}
-    error = found["error"] if isinstance(found.get("error"), dict) else {}
-    if status >= SERVER_ERROR:
-        raise BrokerConnectionError(f"the service answered {status}: {error.get('message', '')}")
-    if status >= CLIENT_ERROR:
-        raise _refusal(error.get("code") or status, error.get("message") or FOREIGN)
-    if status >= REDIRECT or not is_object:
-        raise BrokerConnectionError(f"status {status} {FOREIGN}")  # a proxy that redirects has not sent the message
-    return found
 
 
 _KINDS = {

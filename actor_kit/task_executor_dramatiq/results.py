@@ -74,7 +74,8 @@ class ExecutionsBackend(ResultBackend):
         if execution_id is None:
             return None
         query = {"wait": f"{round(wait_seconds * 1000)}ms"} if wait_seconds else None
-        answer = reader.ask("GET", f"/executions/{execution_id}/result", query=query, patience=wait_seconds)
+        path = f"/executions/{execution_id}/result"
+        answer = reader.ask("GET", path, query=query, field="execution_id", patience=wait_seconds)
         return answer["status"], answer.get("output"), answer.get("error")
 
     def status(self, message: Any) -> str | None:
@@ -84,11 +85,13 @@ class ExecutionsBackend(ResultBackend):
             found = self.read(message)
             return None if found is None else found[0]
         execution_id = self._broker.executions.id_of(message)
+        if execution_id is None:
+            return None
         try:
-            answer = {} if execution_id is None else reader.ask("GET", f"/executions/{execution_id}")
+            found_status: str = reader.ask("GET", f"/executions/{execution_id}", field="execution_id")["status"]
         except MissingExecutionError:
             return None
-        return answer.get("status")
+        return found_status
 
     def _result(self, message: Any, status: str, output: Any, error: Any) -> Any:
         if status != "SUCCESS":

@@ -30,7 +30,8 @@ class SentExecutions:
                 f"the service has no message {message.message_id}: cancel it after the commit of the transaction that"
                 " sent it; retention may also have deleted it"
             )
-        self._reader.ask("POST", f"/executions/{execution_id}/cancel", query={"if_running": if_running})
+        query = {"if_running": if_running}
+        self._reader.ask("POST", f"/executions/{execution_id}/cancel", query=query, field="execution_id")
 
     def id_of(self, message: Any) -> str | None:
         """Return the id of the execution of a message, read from the API; None if there is none."""
@@ -40,7 +41,7 @@ class SentExecutions:
         place = endpoint_name(message.actor_name), message_id  # the sender may choose the id, also for two actors
         if (known := self._known.get(place)) is None and isinstance(self._reader, HttpSender):
             query = {"endpoint": place[0], "name": message_id, "limit": 1}
-            found = self._reader.ask("GET", "/jobs", query=query)["items"]
+            found = self._reader.ask("GET", "/jobs", query=query, field="items")["items"]
             if not found or not found[0].get("execution"):
                 return None
             known = self._known[place] = found[0]["execution"]["execution_id"]

@@ -17,15 +17,21 @@ def exists(reader: HttpSender | PostgresSender, endpoints: Sequence[str]) -> boo
     if not isinstance(reader, HttpSender):
         return bool(reader.run(lambda execute: execute(COUNT, ([*endpoints],)))[0])
     queries = ({"endpoint": endpoint, "status": STATUSES, "limit": 1} for endpoint in endpoints)
-    return any(reader.ask("GET", "/executions", query=query)["items"] for query in queries)
+    return any(reader.ask("GET", "/executions", query=query, field="items")["items"] for query in queries)
 
 
 def cancel(api: HttpSender, endpoints: Sequence[str]) -> None:
     """Cancel the waiting executions of the endpoints, and wait until that is done; running executions go on."""
     started = [
-        api.ask("POST", "/bulk-operations", {"action": "cancel", "wanted": {"endpoint": endpoint}, "rate": RATE})
+        api.ask(
+            "POST",
+            "/bulk-operations",
+            {"action": "cancel", "wanted": {"endpoint": endpoint}, "rate": RATE},
+            field="operation_id",
+        )
         for endpoint in endpoints
     ]
     for operation in started:
-        while api.ask("GET", f"/bulk-operations/{operation['operation_id']}")["status"] == "RUNNING":
+        path = f"/bulk-operations/{operation['operation_id']}"
+        while api.ask("GET", path, field="operation_id")["status"] == "RUNNING":
             time.sleep(PAUSE_SECONDS)

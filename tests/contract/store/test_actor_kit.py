@@ -3,7 +3,7 @@
 import os
 import traceback
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -261,18 +261,30 @@ def test_refused_url_names_its_options_unless_they_may_be_parts_of_a_password(ur
 
 
 class OtherServer(BaseHTTPRequestHandler):
-    """Answers like a proxy: with a redirection, or with a page."""
+    """Answers like a proxy: with the status and the body that stand in the path of the URL, as in `/200-{}`."""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        status, _, body = unquote(self.path).removesuffix("/jobs").strip("/").partition("-")
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, _, body = unquote(self.path.split("/")[1]).partition("-")
         self.send_response(int(status))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())
 
+    do_GET = do_POST  # noqa: N815 - a name of http.server
+
     def log_message(self, *_arguments: object) -> None:
         """Log nothing."""
+
+
+@contextmanager
+def broker_of_another_server(answer: str) -> Iterator[TaskExecutorBroker]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        broker = TaskExecutorBroker(url=f"http://127.0.0.1:{server.server_port}/{quote(answer, safe='')}", key="k-1")
+        yield broker
+        broker.close()
+        server.shutdown()
 
 
 @each_case(
@@ -293,14 +305,30 @@ class OtherServer(BaseHTTPRequestHandler):
     ],
 )
 def test_message_is_not_sent_by_the_answer_of_another_server(answer: str, error: type[Exception]) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        broker = TaskExecutorBroker(url=f"http://127.0.0.1:{server.server_port}/{quote(answer)}", key="k")
+    with broker_of_another_server(answer) as broker:
         sent = dramatiq.actor(lambda: None, actor_name="note", broker=broker)
         with pytest.raises(error):
             sent.send()
-        broker.close()
-        server.shutdown()
+
+
+@each_case(
+    "ask",
+    [
+        lambda broker, message: broker.cancel(message),
+        lambda broker, message: broker.executions.id_of(message.copy(message_id="m-1")),
+        lambda broker, message: message.get_result(backend=broker.get_results_backend()),
+        lambda broker, message: broker.get_results_backend().status(message),
+        lambda broker, message: broker.join(message.queue_name),
+        lambda broker, message: broker.flush(message.queue_name),
+    ],
+)
+def test_answer_of_another_server_is_an_error_that_names_its_host(ask: Any) -> None:
+    """A captive portal may answer any request with 200 and an object; none of them is a cancellation."""
+    with broker_of_another_server("200-{}") as broker:
+        sent = dramatiq.actor(lambda: None, actor_name="note", broker=broker, store_results=True)
+        with pytest.raises(BrokerConnectionError, match=r"^127\.0\.0\.1:\d+ answered 200: no answer of Task") as caught:
+            ask(broker, sent.message().copy(message_id="exec_1"))
+    assert "k-1" not in str(caught.value)
 
 
 def test_api_has_no_transactions() -> None:
