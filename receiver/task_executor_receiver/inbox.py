@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from task_executor_receiver.answer import Answer, Refused, busy, done, stale, written
@@ -20,6 +21,7 @@ from task_executor_receiver.delivery import Delivery
 
 Tx = TypeVar("Tx")
 RETRY_AFTER_SECONDS = 5
+MIN_KEPT = timedelta(seconds=1)  # Redis counts whole seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,16 @@ class Visit:
     execution_id: str
     attempt: int
     token: str
+
+
+def checked_kept(kept: timedelta) -> timedelta:
+    """Return the retention of executions; raises ValueError if it is so short that each repetition has an effect."""
+    if kept < MIN_KEPT:
+        raise ValueError(
+            f"kept: must be at least {MIN_KEPT.seconds} second, and longer than the service keeps executions "
+            f"(TE_RETENTION_DAYS), not {kept.total_seconds():g} seconds"
+        )
+    return kept
 
 
 class Overtaken(Exception):  # noqa: N818 - an expected race

@@ -19,7 +19,7 @@ from typing import Any
 
 from redis import Redis, RedisCluster, RedisError, WatchError
 
-from task_executor_receiver.inbox import RETRY_AFTER_SECONDS, Note, Overtaken, TransactionalInbox, Visit
+from task_executor_receiver.inbox import RETRY_AFTER_SECONDS, Note, Overtaken, TransactionalInbox, Visit, checked_kept
 
 PREFIX = "task-executor-inbox:"
 KEPT = timedelta(days=60)
@@ -40,12 +40,14 @@ class RedisInbox(TransactionalInbox[Any]):
     Args:
         client: redis-py client, with or without `decode_responses`.
         prefix: Prefix of the inbox's keys.
-        kept: Retention of an execution after the start of its last attempt; longer than the service keeps it.
+        kept: Retention of an execution after the start of its last attempt; longer than the service keeps it, and at
+            least a second.
         lease_seconds: Length of the lease in seconds by the clock of Redis. Choose it longer than the handler runs.
         retry_after: Seconds that the answer asks the service to wait while another attempt is running.
 
     Raises:
         NotImplementedError: The client is a cluster client.
+        ValueError: `kept` is too small.
 
     Example:
         def handler(delivery: Delivery, pipe: Pipeline) -> None:
@@ -68,7 +70,7 @@ class RedisInbox(TransactionalInbox[Any]):
             raise NotImplementedError("Redis Cluster is not supported: its client may send a transaction twice")
         self._client: Any = client
         self._prefix = prefix
-        self._kept = kept
+        self._kept = checked_kept(kept)
         self._lease_seconds = lease_seconds
 
     @contextmanager

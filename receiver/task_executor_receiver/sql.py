@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from task_executor_receiver.inbox import Note, Overtaken, TransactionalInbox, Tx, Visit
+from task_executor_receiver.inbox import Note, Overtaken, TransactionalInbox, Tx, Visit, checked_kept
 
 DDL = (
     """CREATE TABLE IF NOT EXISTS task_executor_inbox (
@@ -117,16 +117,21 @@ class SqlInbox(TransactionalInbox[Tx]):
         executions: `TE_RETENTION_DAYS` (default 30) after the last attempt, and until an open dead letter is resolved.
 
         Args:
-            kept: Age of the last attempt from which an execution is deleted.
-            batch: Rows per transaction.
+            kept: Age of the last attempt from which an execution is deleted, at least a second.
+            batch: Rows per transaction, at least 1.
 
         Returns:
             The number of deleted executions.
 
+        Raises:
+            ValueError: `kept` or `batch` is too small.
+
         Example:
             inbox.prune(timedelta(days=90))  # once a day
         """
-        before, count = int(time.time() - kept.total_seconds()), 0
+        if batch < 1:
+            raise ValueError(f"batch: must be at least 1, not {batch}")
+        before, count = int(time.time() - checked_kept(kept).total_seconds()), 0
         while True:
             with self._transaction() as tx:
                 pruned = self._run(tx, _PRUNE, {"before": before, "batch": batch})

@@ -4,14 +4,18 @@ import contextlib
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from redis import Redis
 from sqlalchemy import create_engine
-from task_executor_receiver import Delivery, Refused
+from task_executor_receiver import Delivery, Refused, sql
+from task_executor_receiver.redis import RedisInbox
 from task_executor_receiver.sql import SqlInbox, is_sqlite
 
 from tests.contract.receiver.deliveries import fail, is_replayed, new_delivery, reason
@@ -144,17 +148,42 @@ def test_transaction_with_a_suppressed_error_is_not_answered_as_done(store: Stor
     assert store.count(execution) == 1
 
 
-def test_prune_deletes_executions_without_recent_attempts_in_batches(store: Store) -> None:
+def test_prune_deletes_executions_without_recent_attempts_in_batches(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not isinstance(store.inbox, SqlInbox):
         pytest.skip("Redis expires keys by itself")
-    store.inbox.prune(timedelta(seconds=-10))
+    at = {"later": 100}
+    monkeypatch.setattr(sql, "time", SimpleNamespace(time=lambda: time.time() + at["later"]))
+    store.inbox.prune(timedelta(seconds=1))
     for number in range(5):
         store.inbox.process(new_delivery(f"exec_{number}"), store.effect)
     assert store.inbox.prune() == 0
     assert is_replayed(store.inbox.process(new_delivery("exec_4", 2), store.effect))
-    assert store.inbox.prune(timedelta(seconds=-10), batch=2) == 5
+    at["later"] = 200
+    assert store.inbox.prune(timedelta(seconds=1), batch=2) == 5
     assert not is_replayed(store.inbox.process(new_delivery("exec_4", 2), store.effect))
-    store.inbox.prune(timedelta(seconds=-10))
+    at["later"] = 300
+    store.inbox.prune(timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("kept", [timedelta(0), timedelta(days=-1), timedelta(milliseconds=900)])
+def test_retention_that_forgets_at_once_is_refused(store: Store, execution: str, kept: timedelta) -> None:
+    """Without a memory of executions, each repeated delivery would have its effect again."""
+    store.inbox.process(new_delivery(execution), store.effect)
+    remember = store.inbox.prune if isinstance(store.inbox, SqlInbox) else partial(RedisInbox, Redis())
+    with pytest.raises(ValueError, match=r"^kept: must be at least 1 second, and longer than the service keeps"):
+        remember(kept=kept)
+    assert is_replayed(store.inbox.process(new_delivery(execution, 2), store.effect))
+
+
+@pytest.mark.parametrize("batch", [0, -1])
+def test_batch_without_rows_is_refused(store: Store, batch: int) -> None:
+    """Such a prune would never end."""
+    if not isinstance(store.inbox, SqlInbox):
+        pytest.skip("Redis expires keys by itself")
+    with pytest.raises(ValueError, match=f"^batch: must be at least 1, not {batch}$"):
+        store.inbox.prune(batch=batch)
 
 
 def test_unsupported_database_is_refused() -> None:
