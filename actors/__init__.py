@@ -73,7 +73,7 @@ def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[E
     starters = {
         type_: starter
         for feature in features
-        for type_, starter in feature.starters(database, process.inboxes.wake).items()
+        for type_, starter in feature.starters(database, process.inboxes.wake, process.outbox.submit).items()
     }
     loop = DeliveryLoop(partial(open_dispatchers, settings, starters, _actors(settings, process)))
     deliveries = Deliveries(catalog, loop, database, process)

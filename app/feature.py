@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from app.cli.catalog_section import CatalogSection as CatalogSection
     from app.kernel.db import Database as Database
     from app.kernel.function_types import Hint as Hint
+    from app.kernel.function_types import WrittenEvents as WrittenEvents
     from app.queue.claiming.admission import AdmissionRule as AdmissionRule
     from app.queue.claiming.endpoint_rules import FlowRules as FlowRules
     from app.queue.ending.handler import Handler as Handler
@@ -103,12 +104,18 @@ class Feature:
         """
         return ()
 
-    def starters(self, database: "Database", hint: "Hint") -> "Mapping[EndpointType, Starter]":  # noqa: ARG002
+    def starters(
+        self,
+        database: "Database",  # noqa: ARG002
+        hint: "Hint",  # noqa: ARG002
+        submit: "WrittenEvents",  # noqa: ARG002
+    ) -> "Mapping[EndpointType, Starter]":
         """Return starters of executions without a receiver, for workers.
 
         Args:
             database: Database of the process.
             hint: Wakes the consumers of a queue in which executions became due.
+            submit: Gives completion events to the outbox of the process, which handles them at once.
         """
         return {}
 

@@ -26,6 +26,8 @@ Title = Callable[[T], str]
 """Writes a value for people, in one line."""
 Work = Callable[["Connection"], T]
 """Works in a transaction; may run several times, so it has no other effect."""
+WrittenEvents = Callable[[Sequence[str]], object]
+"""Takes the ids of completion events that this process has written."""
 Written = Callable[[bool], None]
 """Takes whether the end of an attempt was written, or came too late."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from app.catalog.check_spec import SpecCheck
     from app.kernel.db import Database
-    from app.kernel.function_types import Hint
+    from app.kernel.function_types import Hint, WrittenEvents
     from app.queue.ending.handler import Handler
     from app.queue.executions.handover import Starter
     from app.scheduler.chore import Chore, ChoreContext
@@ -42,12 +42,12 @@ class Workflows(Feature):
         metrics.begin()
         return [handlers.WORKFLOWS]
 
-    def starters(self, database: "Database", hint: "Hint") -> "Mapping[EndpointType, Starter]":
+    def starters(self, database: "Database", hint: "Hint", submit: "WrittenEvents") -> "Mapping[EndpointType, Starter]":
         def start(execution_id: str, attempt: int, spec: "Mapping[str, Any]") -> None:
             # Few workers start workflows, and the schemas of definitions are slow to import.
             from app.features.workflows.execution_start import WorkflowStarter
 
-            WorkflowStarter(database, hint)(execution_id, attempt, spec)
+            WorkflowStarter(database, hint, submit)(execution_id, attempt, spec)
 
         return {EndpointType.WORKFLOW: start}
 

@@ -19,7 +19,7 @@ from app.features.workflows.stored.workflow_creation import EndpointsDeletedErro
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError, UnavailableError
-from app.kernel.function_types import Hint
+from app.kernel.function_types import Hint, WrittenEvents
 from app.kernel.sql import statement
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from app.queue.executions.handover import hand_over, holder
@@ -33,9 +33,11 @@ DEPTH = statement("workflows.depth", "SELECT depth FROM workflows WHERE workflow
 class WorkflowStarter:
     """Starter of workflows in a worker process."""
 
-    def __init__(self, database: Database, hint: Hint) -> None:
+    def __init__(self, database: Database, hint: Hint, submit: WrittenEvents) -> None:
+        """`submit` takes the completion events of workflows that end at their start, to handle them at once."""
         self._database = database
         self._hint = hint
+        self._submit = submit
 
     def __call__(self, execution_id: str, attempt: int, spec: Mapping[str, Any]) -> None:
         """Start the workflow of an attempt, and make its first steps.
@@ -51,7 +53,7 @@ class WorkflowStarter:
         except TaskExecutorError as error:
             raise DeliveryError(error.code, error.message, permanent=True) from None
         until = advancing.for_seconds(ADVANCE_SECONDS)
-        advancing.advance(self._database, workflow_id, until=until, hint=self._hint)
+        self._submit(advancing.advance(self._database, workflow_id, until=until, hint=self._hint))
 
 
 def start(database: Database, execution_id: str, attempt: int, spec: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ def test_worker_that_dies_at_any_statement_starts_one_workflow(database: Databas
         claimed = claim(database)
 
         def start(mortal: Database, execution_id: str = claimed.execution_id) -> None:
-            execution_start.WorkflowStarter(mortal, lambda _queue: None)(execution_id, 1, SPEC)
+            execution_start.WorkflowStarter(mortal, lambda _queue: None, lambda _ends: None)(execution_id, 1, SPEC)
 
         survived = Mortal(database_url, dies_at).run(start)
         workflow_id = execution_start.start(database, claimed.execution_id, 1, SPEC)

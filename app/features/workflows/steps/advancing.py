@@ -84,8 +84,8 @@ class StepResult(NamedTuple):
     ends: Sequence[str] = ()
 
 
-def advance(database: Database, workflow_id: str, *, until: Stopping, hint: Hint = nobody) -> None:
-    """Make steps while the workflow has work.
+def advance(database: Database, workflow_id: str, *, until: Stopping, hint: Hint = nobody) -> list[str]:
+    """Make steps while the workflow has work; returns the ids of the completion events that they wrote.
 
     Args:
         database: Database of the service.
@@ -93,12 +93,15 @@ def advance(database: Database, workflow_id: str, *, until: Stopping, hint: Hint
         until: Returns True once no further step shall begin; other processes make the rest of the steps.
         hint: Wakes the workers of a queue in which executions became due.
     """
+    ends = list[str]()
     while not until():
         done = step(database, workflow_id)
+        ends += done.ends
         for queue in done.queues:
             hint(queue)
         if not done.has_work:
             break
+    return ends
 
 
 def for_seconds(seconds: float, *, or_until: Stopping = never) -> Stopping:

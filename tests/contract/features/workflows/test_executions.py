@@ -184,7 +184,7 @@ def test_deleted_endpoint_of_a_node_fails_the_start_with_its_place(database: Dat
     define(database, "report", spec)
     add(database, "report")
     claimed = claim(database)
-    starter = execution_start.WorkflowStarter(database, lambda _queue: None)
+    starter = execution_start.WorkflowStarter(database, lambda _queue: None, lambda _ends: None)
     with pytest.raises(DeliveryError, match=r"/nodes/1/endpoint: There is no endpoint named 'gone'") as caught:
         starter(claimed.execution_id, claimed.attempt, spec)
     assert (caught.value.type, caught.value.permanent) == ("INVALID_WORKFLOW", True)
@@ -217,6 +217,23 @@ def test_worker_that_ends_a_sub_workflow_carries_its_parent_on(database: Databas
     thread.start()
     try:
         thread.submit(flows.end(database, flows.claims(database), verdict))
+        eventually(lambda: flows.states(database, parent)["next"] == "RUNNING", timeout=20)
+    finally:
+        thread.stop()
+
+
+def test_worker_that_starts_a_sub_workflow_without_jobs_carries_its_parent_on(database: Database) -> None:
+    """A workflow that ends at its start needs no scheduler for its end."""
+    spec = {"nodes": [job("each", for_each=[])]}
+    define(database, "inner", spec)
+    parent = flows.create(database, [{"name": "child", "endpoint": "inner"}, job("next", "child")])
+    flows.advance(database, parent)
+    claimed = claim(database)
+    thread = OutboxThread(OutboxProcessor(database, handlers=[WORKFLOWS]), Inboxes())
+    thread.start()
+    try:
+        starter = execution_start.WorkflowStarter(database, lambda _queue: None, thread.submit)
+        starter(claimed.execution_id, claimed.attempt, spec)
         eventually(lambda: flows.states(database, parent)["next"] == "RUNNING", timeout=20)
     finally:
         thread.stop()
