@@ -31,11 +31,6 @@ def create_key(name: str, scopes: str) -> Command:
     return ("flask", "--app", "app", "api-keys", "create", name, "--scopes", scopes)
 
 
-def revoke_key(key: str) -> Command:
-    # The id of a key is the text between its first two underscores.
-    return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1], "--yes")
-
-
 def product_environment() -> dict[str, str]:
     """Return the TE_ variables of the environment that the stack does not set itself, such as TE_LOG_LEVEL."""
     # An empty variable counts as unset and must not replace a value of the stack.

@@ -165,11 +165,8 @@ class Stack(Processes):
         return self.run(programs.create_key(name, ",".join(_SCOPES))).strip().splitlines()[-1]
 
     def revoke_key(self, key: str) -> None:
-        if self._is_this_tree:
-            with suppress(UnavailableError), self._database() as database:
-                api_keys.revoke(database, api_keys.id_in(key))
-                return
-        self.run(programs.revoke_key(key))
+        with self._database() as database:
+            api_keys.revoke(database, api_keys.id_in(key))
 
     def console_link(self) -> str:
         """Return the address of the console that signs in once, within a minute, with the key of `api`."""
@@ -179,7 +176,7 @@ class Stack(Processes):
     def _migrate(self) -> None:
         """Migrate inside this process, which is faster than a command.
 
-        If that fails, run the command: it waits for the database and reports errors. Keys are handled the same way.
+        If that fails, run the command: it waits for the database and reports errors. A key is created the same way.
         """
         if self._is_this_tree:
             with suppress(DBAPIError, MigrationBusyError):
