@@ -74,10 +74,10 @@ class Processes:
         self._stopped_on_purpose.add(name)
         self._children[name].kill()
 
-    def terminate(self, name: str, timeout: float = STOP_SECONDS) -> int | None:
-        """Send SIGTERM, after the timeout SIGKILL, and return the exit status."""
+    def terminate(self, name: str) -> int | None:
+        """Send SIGTERM, after STOP_SECONDS SIGKILL, and return the exit status."""
         self._stopped_on_purpose.add(name)
-        return self._children[name].stop(timeout)
+        return self._children[name].stop(STOP_SECONDS)
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Send SIGTERM to all processes, and SIGKILL after the timeout or a KeyboardInterrupt."""
