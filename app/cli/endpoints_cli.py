@@ -4,7 +4,6 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -25,7 +24,6 @@ from app.kernel.db import Database
 from app.kernel.errors import SecretNotFoundError
 from app.queue.executions.execution_records import ExecutionWithInput
 from app.queue.jobs.job_model import NewJob, own_key
-from app.queue.reading.execution_queries import get_execution
 from app.web.services import services
 from schema.states import EndpointType, ExecutionStatus, Trigger
 
@@ -141,10 +139,8 @@ def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> Exe
     if execution is None:
         raise CommandError("the job has no execution")
     click.echo(f"sending as {execution.execution_id}; after Ctrl-C the delivery continues", err=True)
-    look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
     with progress("waiting for the end of the execution"):
-        executions_tail.until_its_end(executions_tail.Life(database, execution.execution_id, look_ahead))
-    return get_execution(database, execution.execution_id)
+        return executions_tail.until_its_end(database, execution.execution_id)
 
 
 def _show(rendered: RenderedRequest) -> None:

@@ -21,11 +21,11 @@ from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.formats import EPOCH
-from app.queue.executions.execution_records import Execution, LogRecord
+from app.queue.executions.execution_records import Execution, ExecutionWithInput, LogRecord
 from app.queue.reading.execution_filter import ExecutionFilter
 from app.queue.reading.execution_history import HistoryStep, history_of
 from app.queue.reading.execution_list import page_of_executions
-from app.queue.reading.execution_queries import find_executions
+from app.queue.reading.execution_queries import find_executions, get_execution
 from app.queue.reading.log_lines import logs_of
 from app.web.executions.execution_schemas import LogLineSchema, StepSchema
 from app.web.services import services
@@ -34,6 +34,7 @@ from schema.states import FINAL, ExecutionStatus
 MAX_AT_ONCE = 500  # executions of a poll; beyond that only the newest are reported
 MAX_OPEN = 500  # executions that are read again until they end
 MAX_LINES = 200
+END_POLL_SECONDS = 0.2
 # Rows of transactions that take longer than this to commit are missed.
 OVERLAP = timedelta(seconds=15)
 
@@ -164,13 +165,11 @@ def command(execution_id: str | None, every: float, as_json: bool, **filters: An
         raise click.exceptions.Exit(0 if execution_id is None else FAILED) from None
 
 
-def until_its_end(life: Life, every: float = 0.2) -> ExecutionStatus:
-    """Wait for the end of an execution and return its final state."""
-    while True:
-        _, status = life.poll()
-        if status in FINAL:
-            return status
-        time.sleep(every)
+def until_its_end(database: Database, execution_id: str) -> ExecutionWithInput:
+    """Wait for the end of an execution and return it; raises ExecutionNotFoundError."""
+    while (found := get_execution(database, execution_id)).status not in FINAL:
+        time.sleep(END_POLL_SECONDS)
+    return found
 
 
 def at(step: HistoryStep) -> str:

@@ -1,6 +1,5 @@
 """`flask jobs send`: create a job that sends a body to a URL."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -66,8 +65,7 @@ def send(url: str, body: Any, headers: dict[str, str] | None, wait: bool, as_jso
         job = services().creator.create(new_job(parsed, by=actor())).job
         execution_id, ended = None if job.execution is None else job.execution.execution_id, None
         if wait and execution_id is not None:
-            look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
-            ended = executions_tail.until_its_end(executions_tail.Life(database, execution_id, look_ahead))
+            ended = executions_tail.until_its_end(database, execution_id).status
         text = f"{job.job_id} is created" if ended is None else f"{job.job_id} ended as {ended}"
         print_result(JobSchema().dump(job) | {"ended": ended}, text, as_json=as_json)
     if ended not in {None, ExecutionStatus.SUCCESS}:
