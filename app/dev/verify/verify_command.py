@@ -1,6 +1,7 @@
 """Command line of the verifier."""
 
 import os
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from app.dev.stack.stack_client import ApiError
 from app.dev.terminal import Terminal
 from app.dev.verify.run import verify
 from app.dev.verify.stored import OtherWorkError
-from app.dev.verify.verify_options import FaultKind, Options, seconds
+from app.dev.verify.verify_options import FaultKind, Options
 from app.kernel.errors import TaskExecutorError
 
 _INTERRUPTED = 130
@@ -48,20 +49,13 @@ def run(**given: Any) -> int:
         raise click.ClickException(error.message) from error
 
 
-def _options(*, everything: bool, duration: str, skew: str, **given: Any) -> Options:
+def _options(*, everything: bool, duration: timedelta, skew: timedelta, **given: Any) -> Options:
     if everything:
         given |= {name: given[name] or value for name, value in _ALL.items()}
     return Options(
-        duration=_seconds("--duration", duration),
-        skew=_seconds("--skew", skew) or (_ALL_SKEW if everything else 0.0),
+        duration=duration.total_seconds(),
+        skew=skew.total_seconds() or (_ALL_SKEW if everything else 0.0),
         faults=frozenset(kind for kind in FaultKind if given[kind] or everything),
         database_url=os.environ.get("TE_DATABASE_URL", "").strip() or None,
         **{name: given[name] for name in _OTHERS},
     )
-
-
-def _seconds(name: str, text: str) -> float:
-    try:
-        return seconds(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=name) from None

@@ -1,12 +1,8 @@
 """Options of a run."""
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FaultKind(StrEnum):
@@ -41,11 +37,3 @@ class Options:
     """None starts a PostgreSQL for the run."""
     json_file: Path | None = None
     junit_file: Path | None = None
-
-
-def seconds(text: str) -> float:
-    """Read a duration such as 500ms, 30s, 10m or 1h; raises ValueError."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not a duration; write a number and its unit, for example 500ms, 30s or 10m")
-    return float(match[1]) * _SECONDS[match[2]]

@@ -58,7 +58,7 @@ def left_in(database_url: str) -> dict[str, int]:
 @each_case(
     ("options", "database_url", "words"),
     [
-        (["--duration", "ten"], "", "is not a duration"),
+        (["--duration", "ten"], "", "use a number with a unit, such as 500ms, 10s"),
         (["--partition"], "postgresql://nobody@127.0.0.1:1/none", "need the PostgreSQL that verify starts itself"),
     ],
 )

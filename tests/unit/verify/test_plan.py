@@ -4,27 +4,14 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from app.dev.verify.faults.fault_plan import CALM_SHARE, Act, schedule
 from app.dev.verify.promise_checks import CheckResult
 from app.dev.verify.report import VerifyReport, write_json, write_junit
-from app.dev.verify.verify_options import FaultKind, Options, seconds
+from app.dev.verify.verify_options import FaultKind, Options
 from tests.unit.verify.good_run import GOOD
 
 PROCESSES = ["web", "worker-1", "worker-2", "scheduler-1"]
 ALL = Options(duration=35, rate=10, seed=1, faults=frozenset(FaultKind))
-
-
-@pytest.mark.parametrize(("text", "expected"), [("500ms", 0.5), ("30s", 30), ("1.5m", 90), ("2h", 7200)])
-def test_duration_is_parsed(text: str, expected: float) -> None:
-    assert seconds(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "10", "s", "-1s", "1 day", "1s2m"])
-def test_error_for_an_invalid_duration_shows_examples(text: str) -> None:
-    with pytest.raises(ValueError, match="for example 500ms, 30s or 10m"):
-        seconds(text)
 
 
 def test_seed_decides_the_schedule() -> None:
