@@ -1,6 +1,5 @@
 """`flask api-keys`: API keys of clients."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,11 +9,9 @@ from app.cli.commands import NOT_FOUND, CommandError, ServiceGroup, actor, confi
 from app.cli.console import json_option, print_json, print_result, show_table
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope, StoredKey, scope_of
+from app.kernel.formats import duration_ms
 
 group = ServiceGroup("api-keys", help="API keys of clients.")
-
-_DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])")
-_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> list[str]:
@@ -31,13 +28,12 @@ def _scopes(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
     if text is None:
         return None
-    if duration := _DURATION.fullmatch(text):
-        return datetime.now(UTC) + timedelta(**{_UNITS[duration[2]]: int(duration[1])})
+    milliseconds, now = duration_ms(text), datetime.now(UTC)
     try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
+        instant = datetime.fromisoformat(text) if milliseconds is None else now + timedelta(milliseconds=milliseconds)
+    except (ValueError, OverflowError):
         instant = None
-    if instant is None or instant.tzinfo is None or instant <= datetime.now(UTC):
+    if instant is None or instant.tzinfo is None or instant <= now:
         raise click.BadParameter("use a duration (90d, 12h, 30m) or a future time with offset (2030-01-01T00:00:00Z)")
     return instant
 

@@ -75,6 +75,8 @@ def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: s
         (["api-keys", "create", "x", "--scopes", ""], "scope"),
         (["api-keys", "create", "x", "--scopes", "read", "--expires", "soon"], "90d"),
         (["api-keys", "create", "x", "--scopes", "read", "--expires", "2020-01-01T00:00:00Z"], "future"),
+        (["api-keys", "create", "x", "--scopes", "read", "--expires", "0d"], "future"),
+        (["api-keys", "create", "x", "--scopes", "read", "--expires", "999999999999d"], "future"),
         (["api-keys", "create", "", "--scopes", "read"], "name"),
         (["api-keys", "revoke", "nope"], "nope"),
     ],
