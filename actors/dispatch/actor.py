@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from actors.dispatch.actor_link.frames import FrameKind
+from actors.dispatch.actor_link.frames import FrameKind, encode_frame
 from actors.dispatch.actor_link.hand import Hand, HandKey, ProcessLostError
 from actors.dispatch.actor_link.outcome import MAX_RESULT_BYTES, again_error, failed_error, following_jobs, result_of
 from actors.dispatch.actor_link.process_session import Session
@@ -54,7 +54,7 @@ class ActorDispatcher(Dispatcher):
         try:
             if not identity.permission.may_send():
                 raise NotSentError("its claim is no longer held, or it is too late")
-            session.send(FrameKind.MESSAGE, **_message(spec, identity, queue))
+            session.write(encode_frame(_message(spec, identity, queue)))
             return await self._outcome(hand, spec, identity)
         finally:
             session.leave(hand)
@@ -104,7 +104,7 @@ class ActorDispatcher(Dispatcher):
             if hand.has_reported:  # in the same turn of the loop: the process waits for an answer
                 self._reports.add(hand, is_written=False)
             hand.session.send(FrameKind.ABORT, **_named(hand))
-            if hand.is_started:
+            if hand.started_at:
                 raise
             raise NotSentError("it was stopped before its actor began") from None
         finally:
@@ -149,7 +149,10 @@ def freest(sessions: Iterable[Session], endpoint: str, queue: str) -> Session | 
     """
     found, most = None, 0
     for each in sessions:
-        if each.transport is not None and (free := each.places.free(endpoint)) > most and each.peer.may_work(queue):
+        places = each.places
+        if each.transport is None or places.total - places.held_count <= most:  # each message asks all: without a call
+            continue
+        if (free := places.free(endpoint)) > most and each.peer.may_work(queue):
             found, most = each, free
     return found
 
@@ -161,13 +164,15 @@ def is_closed(sessions: Iterable[Session], endpoint: str, queue: str) -> bool:
 
 
 def _message(spec: Mapping[str, Any], identity: Identity, queue: str) -> dict[str, Any]:
+    last = identity.history.last_error
     return {
+        "kind": FrameKind.MESSAGE,
         "execution": identity.execution_id,
         "attempt": identity.attempt,
         "actor": spec["actor"],
         "queue": queue,
         "input": spec["arguments"],
-        "last_error": {name: identity.history.last_error.get(name) for name in ("options", "traceback")},
+        "last_error": {"options": last.get("options"), "traceback": last.get("traceback")},
         "timestamp": round(identity.scheduled_at.timestamp() * 1000),
         "timeout_ms": spec["timeout_ms"],
         "traceparent": identity.traceparent,

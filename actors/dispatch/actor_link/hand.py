@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +30,7 @@ class HandKey(NamedTuple):
         execution_id, attempt = frame.get("execution"), frame.get("attempt")
         if not isinstance(execution_id, str) or len(execution_id) > MAX_ID or not isinstance(attempt, int):
             raise FrameError(f"`execution` is a text of at most {MAX_ID} characters and `attempt` a number")
-        return cls(execution_id, attempt)
+        return tuple.__new__(cls, (execution_id, attempt))  # two for each message: without the call of cls
 
 
 class ProcessLostError(Exception):
@@ -50,7 +51,7 @@ class Hand:
         self.is_ahead = False
         self.is_dropped = False  # asked back
         self.unstarted_seconds = 0.0  # its longest wait for a thread
-        self.is_started = False
+        self.started_at = 0.0  # on time.monotonic(); 0.0: no thread of the process has begun the actor
         self.on_start: Call | None = None
         self._loop = asyncio.get_running_loop()
         self._deadlines: HandDeadlines | None = None  # while they watch it
@@ -60,7 +61,6 @@ class Hand:
         self._soft: tuple[float, Call] | None = None
         self._heard = 0  # frames of the process before the question
         self.outcome: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
-        self.outcome.add_done_callback(_seen)
 
     def watch(self, deadlines: "HandDeadlines", timeout_s: float, soft: tuple[float, Call] | None) -> None:
         """Bound the waits for a thread and, from the start, for the outcome, which gets a TimeoutError.
@@ -91,9 +91,9 @@ class Hand:
 
     def start(self) -> None:
         """Note that a thread of the process has begun the actor."""
-        if self.is_started:
+        if self.started_at:
             return
-        self.is_started = True
+        self.started_at = time.monotonic()
         if self.on_start is not None:
             self.on_start()
         if self._soft is not None and self._soft[0] < self._timeout_s:
@@ -134,14 +134,13 @@ class Hand:
 
     def _time_out(self) -> None:
         self.unwatch()
-        if not self.outcome.done():
-            self.outcome.set_exception(TimeoutError())
+        self._fail(TimeoutError())
 
     def end(self, frame: Mapping[str, Any]) -> bool:
         """End by a frame of the process; False if it has ended."""
         if self.outcome.done():
             return False
-        if self.is_started and frame["kind"] == FrameKind.BACK:
+        if self.started_at and frame["kind"] == FrameKind.BACK:
             self.lose("gave it back after its start")
         else:
             self.outcome.set_result(frame)
@@ -153,11 +152,9 @@ class Hand:
 
     def lose(self, event: str = "ended while it ran the actor") -> None:
         """End with the loss of its process; the event follows the name of the process in the error."""
+        self._fail(ProcessLostError(event))
+
+    def _fail(self, error: Exception) -> None:
         if not self.outcome.done():
-            self.outcome.set_exception(ProcessLostError(event))
-
-
-def _seen(outcome: "asyncio.Future[Mapping[str, Any]]") -> None:
-    """Read the exception: the delivery of a hand may be cancelled, and nobody else would read it."""
-    if not outcome.cancelled():
-        outcome.exception()
+            self.outcome.set_exception(error)
+            self.outcome.exception()  # read: the delivery may be cancelled, and nobody else would read it

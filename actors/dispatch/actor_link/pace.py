@@ -1,9 +1,5 @@
 """Pace of a process: how long its messages take, and so how many it gets in advance."""
 
-import time
-
-from actors.dispatch.actor_link.hand import HandKey
-
 QUICK_SECONDS = 0.25  # a process with quicker actors gets two messages for each of its threads
 AHEAD_SECONDS = 0.02  # of work that a process gets in advance; a claim takes less
 PER_THREAD, MAX_PER_THREAD = 2, 16
@@ -17,10 +13,9 @@ class Pace:
     def __init__(self) -> None:
         self._mean_seconds = 0.0
         self._measured = 0
-        self._started_at: dict[HandKey, float] = {}
+        self.per_thread = self._chosen()
 
-    @property
-    def per_thread(self) -> int:
+    def _chosen(self) -> int:
         """Return the number of messages for each thread: one for slow actors, as another process may be free sooner.
 
         Between two claims a process with very quick actors would run out of a second message, so it gets more.
@@ -32,19 +27,14 @@ class Pace:
         ahead = MAX_PER_THREAD * self._mean_seconds
         return MAX_PER_THREAD if ahead <= AHEAD_SECONDS else max(PER_THREAD, int(AHEAD_SECONDS / self._mean_seconds))
 
-    def started(self, key: HandKey) -> None:
-        """Note the start of a message."""
-        self._started_at[key] = time.monotonic()
-
-    def ended(self, key: HandKey) -> bool:
-        """Note the end of a message; return whether it had started."""
-        started_at = self._started_at.pop(key, None)
-        if started_at is None:
-            return False
-        self._mean_seconds += _WEIGHT * (time.monotonic() - started_at - self._mean_seconds)
+    def ended(self, seconds: float) -> bool:
+        """Measure a message; return whether the number of messages for each thread has changed."""
+        self._mean_seconds += _WEIGHT * (seconds - self._mean_seconds)
         self._measured += 1
-        return True
+        before, self.per_thread = self.per_thread, self._chosen()
+        return self.per_thread != before
 
     def slow_down(self) -> None:
         """Trust the mean no longer: messages that came in advance wait behind slow ones, which have not ended."""
         self._measured = 0
+        self.per_thread = self._chosen()

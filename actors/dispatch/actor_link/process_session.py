@@ -158,7 +158,7 @@ class Session:
         """Free the place of a message."""
         if self.hands.get(hand.key) is hand:
             del self.hands[hand.key]
-        if self._pace.ended(hand.key):
+        if hand.started_at and self._pace.ended(time.monotonic() - hand.started_at):
             self._count_places()
         self.places.give_back(hand.queue)
 
@@ -196,8 +196,7 @@ class Session:
         hand = self.hands.get(key)
         if hand is None:
             self.send(FrameKind.ABORT, execution=key.execution_id, attempt=key.attempt)
-        elif not hand.is_started:
-            self._pace.started(key)
+        elif not hand.started_at:
             hand.start()
 
     def connect(self, transport: asyncio.Transport) -> None:
@@ -212,7 +211,7 @@ class Session:
         self.transport, self._is_full, self._unwritten = None, False, bytearray()
         self.returned.clear()
         for hand in [*self.hands.values()]:
-            if not hand.is_started:
+            if not hand.started_at:
                 hand.come_back()
 
     async def wait_for_return(self) -> None:

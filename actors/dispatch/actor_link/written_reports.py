@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections import defaultdict, deque
 
-from actors.dispatch.actor_link.frames import FrameKind, encode
+from actors.dispatch.actor_link.frames import FrameKind, encode_about
 from actors.dispatch.actor_link.hand import Hand
 from actors.dispatch.actor_link.process_session import Session
 
@@ -33,7 +33,7 @@ class WrittenReports:
         frames = defaultdict[Session, list[bytes]](list)
         while self._reports:
             hand, is_written = self._reports.popleft()
-            named = {"execution": hand.key.execution_id, "attempt": hand.key.attempt}
-            frames[hand.session].append(encode(FrameKind.WRITTEN, **named, is_written=is_written))
+            told = ',"is_written":true' if is_written else ',"is_written":false'
+            frames[hand.session].append(encode_about(FrameKind.WRITTEN, *hand.key, told))
         for session, together in frames.items():
             session.write(b"".join(together))

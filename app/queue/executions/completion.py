@@ -245,8 +245,8 @@ def _params(worker_id: str, completions: Sequence[Completion]) -> dict[str, obje
     # A success without an error has no row in `attempts`, and keeps its `run_at`.
     dues = [None if c.verdict.error is None else c.claim.due_at for c in completions]
     logs = [(c.claim.execution_id, line) for c in completions for line in c.logs]
-    # Long or nullable columns stay lists: `size` estimates how the driver escapes them. Generators would make a call for
-    # each value, and `status.value` two.
+    # Long or nullable columns stay lists: `size` estimates how the driver escapes them. Generators would make a call
+    # for each value, and `status.value` two.
     return {
         "worker": worker_id,
         "ids": array_literal([c.claim.execution_id for c in completions]),

@@ -12,7 +12,14 @@ from task_executor_dramatiq import frames as kit_frames
 from task_executor_dramatiq import messages
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.actor_link.frames import MAX_FRAME_BYTES, FrameError, FrameKind, FrameReader, encode
+from actors.dispatch.actor_link.frames import (
+    MAX_FRAME_BYTES,
+    FrameError,
+    FrameKind,
+    FrameReader,
+    encode,
+    encode_about,
+)
 from actors.dispatch.actor_link.outcome import (
     MAX_FOLLOWING_BYTES,
     MAX_RESULT_BYTES,
@@ -47,6 +54,14 @@ def test_both_sides_write_the_same_frames() -> None:
     assert ours == theirs
     assert kit_frames.MAX_FRAME_BYTES == MAX_FRAME_BYTES
     assert list(kit_frames.FrameReader().feed(ours + theirs)) == [*FrameReader().feed(ours + theirs)]
+
+
+@pytest.mark.parametrize("execution_id", ["exec_1", 'a"\\\n\ud800é'])
+def test_frame_about_a_message_is_written_as_every_frame(execution_id: str) -> None:
+    named = {"execution": execution_id, "attempt": 2}
+    assert encode_about(FrameKind.ABORT, execution_id, 2) == encode(FrameKind.ABORT, **named)
+    written = encode_about(FrameKind.WRITTEN, execution_id, 2, ',"is_written":true')
+    assert written == encode(FrameKind.WRITTEN, **named, is_written=True)
 
 
 def test_largest_outcome_that_is_stored_fits_into_a_frame() -> None:
