@@ -68,7 +68,7 @@ async def deliver(
         # An expected answer is a success, unless the policy refuses its content.
         refused = refusal(output, policy) if policy.reads_answers else None
         if refused is None:
-            kept = prepared.kept(output, dispatcher.max_text_bytes, failed=False)
+            kept = output and prepared.kept(output, dispatcher.max_text_bytes, failed=False)
             verdict = Verdict(ExecutionStatus.SUCCESS, output=kept)
         else:
             verdict = _verdict_on(*refused, claim, prepared)

@@ -69,8 +69,8 @@ class Attempt:
         self.claim = claim
         # Never before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
-        # A later start may exceed the sliding windows, which count the start at its claim.
-        bucket_seconds = min((bucket_ns for _, bucket_ns in claim.windows), default=math.inf) / 1e9
+        # A later start may exceed the sliding windows, which count the start at its claim; most claims have none.
+        bucket_seconds = min(bucket_ns for _, bucket_ns in claim.windows) / 1e9 if claim.windows else math.inf
         self.latest_at = self.due_at + max(LATEST_SECONDS, bucket_seconds)
         self.held_until = -math.inf  # set by the shares
         self.stage = Stage.CLAIMED

@@ -6,6 +6,7 @@ write is kept and tried again, until it is written or its claim is known to be l
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,6 +40,9 @@ class Finalizer(BackgroundThread):
 
     def __init__(self, outcomes: Outcomes, values: Values, *, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
         super().__init__("te-finalizer")
+        self._lock = threading.RLock()  # taken without the calls that the condition makes
+        self._changed = threading.Condition(self._lock)
+        self._waits = False  # for new items
         self.outcomes = outcomes
         self._values = values
         self._retry_seconds = retry_seconds
@@ -56,11 +60,13 @@ class Finalizer(BackgroundThread):
 
     def submit(self, item: Completion | Release | AttemptNote) -> None:
         """Take an item to write; a note is written before the completion of its attempt."""
-        with self._changed:
+        with self._lock:
             unwritten = self._by_kind[type(item)][0]
             unwritten.new.append(item)
             unwritten.count += 1
-            self._changed.notify_all()
+            if self._waits:
+                self._waits = False
+                self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until everything is written except refused items; False after the timeout."""
@@ -116,7 +122,9 @@ class Finalizer(BackgroundThread):
                     items = [item for _, batch, _ in taken for item in batch.items]
                     self._writing = {(item.claim if isinstance(item, Completion) else item).key for item in items}
                     return taken
+                self._waits = True
                 self._changed.wait(max(0.0, min(kept.next_due() for kept, _ in waiting) - now) if waiting else None)
+                self._waits = False
 
     def _put_first(self, unwritten: Unwritten[T], items: Sequence[T]) -> None:
         with self._changed:

@@ -69,7 +69,8 @@ class Shares:
         self._stuck_seconds = stuck_seconds
         self._inboxes = inboxes or Inboxes()
         self._clock = clock
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # taken without the calls that the condition makes
+        self._changed = threading.Condition(self._lock)
         self._held: dict[ClaimKey, Held] = {}
         self._newest: dict[str, Held] = {}  # by execution
         self._shares: dict[str, _Share] = {}
@@ -176,7 +177,7 @@ class Shares:
 
     def remove(self, claim: ClaimKey, took: float | None = None) -> None:
         """Give back the slot of an ended claim; `took` is the duration of its delivery in seconds, if it started."""
-        with self._changed:
+        with self._lock:
             attempt = self._held.pop(claim, None)
             if attempt is None:
                 return
