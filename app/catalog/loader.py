@@ -110,7 +110,7 @@ class Catalog:
         self._box = box
         self._revision = 0
         self._lock = threading.Lock()
-        self._versions = LRUCache[Any, _Version](MAX_VERSIONS)
+        self._versions: dict[tuple[str, int], _Version] = {}  # an LRUCache makes six calls for each attempt
         self._configs = TTLCache[Any, Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
         self._secrets = TTLCache[Any, Mapping[str, str]](MAX_VALUES, secret_ttl_seconds, clock)
         self._scrubbers = LRUCache[Any, Scrubber](MAX_SCRUBBER_WEIGHT, attrgetter("weight"))
@@ -162,14 +162,19 @@ class Catalog:
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
         return Scrubber(secrets)
 
-    @cachedmethod(attrgetter("_versions"), lock=attrgetter("_lock"))
     def _version(self, endpoint: str, number: int) -> _Version:
+        if (known := self._versions.get((endpoint, number))) is not None:
+            return known
         rows = self._database.fetch(VERSION, {"endpoint": endpoint, "version": number})
         if not rows:
             raise TemplateError(f"Version {number} of the endpoint {endpoint!r} does not exist.")
         row, type_ = rows[0], EndpointType(rows[0].endpoint_type)
         policy = RetryPolicy.from_json(row.retry_policy)
-        return _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy, KeepResponse(row.keep_response))
+        found = _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy, KeepResponse(row.keep_response))
+        with self._lock:
+            if len(self._versions) >= MAX_VERSIONS:
+                self._versions.clear()
+            return self._versions.setdefault((endpoint, number), found)
 
     @cachedmethod(attrgetter("_configs"), lock=attrgetter("_lock"))
     def _config(self, name: str, revision: int) -> Mapping[str, Any]:
