@@ -14,6 +14,7 @@ _LENGTH = struct.Struct("!I")
 # json.dumps and json.loads make more calls of Python functions for each frame.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _from_json = json.JSONDecoder().raw_decode
+_quoted = json.encoder.encode_basestring_ascii
 MessageKey = tuple[str, int]
 """Execution and attempt."""
 
@@ -24,8 +25,16 @@ def encode(kind: str, **fields: Any) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
+def encode_about(kind: str, key: MessageKey) -> bytes:
+    """Return the bytes of a frame that only names a message; quicker than `encode`."""
+    body = f'{{"kind":"{kind}","execution":{_quoted(key[0])},"attempt":{key[1]:d}}}'.encode()
+    return _LENGTH.pack(len(body)) + body
+
+
 def encode_outcome(kind: str, key: MessageKey, **fields: Any) -> bytes:
     """Return the bytes of the outcome of a message; an outcome that cannot be sent becomes a FAILED."""
+    if not fields:
+        return encode_about(kind, key)
     try:
         frame = encode(kind, **named(key), **fields)
     except (TypeError, ValueError, RecursionError) as error:

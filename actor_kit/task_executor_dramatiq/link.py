@@ -11,7 +11,7 @@ from typing import Any
 
 from dramatiq.errors import BrokerConnectionError
 
-from task_executor_dramatiq.frames import encode, encode_hello, encode_outcome, key_of, named
+from task_executor_dramatiq.frames import encode, encode_about, encode_hello, encode_outcome, key_of
 from task_executor_dramatiq.held_messages import HeldMessages, Inbox
 from task_executor_dramatiq.in_hand import MessageInHand
 from task_executor_dramatiq.outcomes import Outcomes
@@ -104,7 +104,7 @@ class Links:
         """Send a frame about a message on the connection that brought it; nothing if that is gone."""
         with self.lock:
             is_present = message.generation == self.generation
-            self.outcomes.send(encode(kind, **named(message.key)) if is_present else b"")
+            self.outcomes.send(encode_about(kind, message.key) if is_present else b"")
 
     def send_start(self, message: MessageInHand) -> None:
         """Report that a thread begins a message, by one write with the outcomes that wait for it."""
@@ -192,8 +192,9 @@ class Links:
 
     def _read(self, connection: WorkerConnection) -> None:
         try:
-            for frame in connection.frames():
-                self._receive(connection, frame)
+            for frames in connection.reads():
+                for frame in frames:
+                    self._receive(connection, frame)
         except Exception as error:  # noqa: BLE001 - a frame of any form may not end the only thread that reads
             if not self._closed.is_set() and self.welcome.trouble is None:
                 self._troubles.log(f"the connection to the worker broke: {error}")

@@ -42,10 +42,10 @@ class WorkerConnection:
             return False
         return True
 
-    def frames(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the frames of the worker until the end; raises OSError, and ValueError for bytes that are no frame."""
+    def reads(self) -> Iterator[Iterator[Mapping[str, Any]]]:
+        """Yield the frames of each read until the end; raises OSError, and ValueError for bytes that are no frame."""
         while data := self._socket.recv(READ_BYTES):
-            yield from self._reader.feed(data)
+            yield self._reader.feed(data)
 
     def interrupt_later(self, seconds: float) -> None:
         """Let all reads and writes end after a time, unless `keep` or `close` comes first."""

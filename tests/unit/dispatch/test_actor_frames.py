@@ -62,6 +62,7 @@ def test_frame_about_a_message_is_written_as_every_frame(execution_id: str) -> N
     assert encode_about(FrameKind.ABORT, execution_id, 2) == encode(FrameKind.ABORT, **named)
     written = encode_about(FrameKind.WRITTEN, execution_id, 2, ',"is_written":true')
     assert written == encode(FrameKind.WRITTEN, **named, is_written=True)
+    assert kit_frames.encode_about("STARTED", (execution_id, 2)) == kit_frames.encode("STARTED", **named)
 
 
 def test_largest_outcome_that_is_stored_fits_into_a_frame() -> None:
