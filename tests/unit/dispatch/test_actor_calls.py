@@ -22,7 +22,7 @@ from tests.unit.dispatch.conftest import PATIENCE_SECONDS
 from tests.waiting import eventually
 
 TOGETHER = 100
-MAX_WORKER_CALLS, MAX_PROCESS_CALLS = 60, 113
+MAX_WORKER_CALLS, MAX_PROCESS_CALLS = 53, 104
 SPEC = {"actor": "mail", "queue": "default", "timeout_ms": 30_000, "max_lost": 3}
 ARGUMENTS = {
     "queue_name": "default",
