@@ -1,6 +1,7 @@
 """The blocks of docs/how-to/actors.md, run as they are."""
 
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
+from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
 from schema.url import database_url as parse_url
 from tests import rows
@@ -21,9 +23,9 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.postgresql_only]
 
 
 def test_page_sends_runs_and_joins_a_transaction(
-    user: User, database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user: User, api: Api, database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, setting_up, in_a_transaction, limits = (block for _, block in blocks_of(DOCS / "how-to" / "actors.md"))
+    _, setting_up, in_a_transaction, job, limits = (block for _, block in blocks_of(DOCS / "how-to" / "actors.md"))
     (tmp_path / "page_tasks.py").write_text(setting_up + limits)
     user.stack.web()
     user.worker()
@@ -38,6 +40,8 @@ def test_page_sends_runs_and_joins_a_transaction(
     with Session(create_engine(parse_url(database_url))) as session:
         exec(in_a_transaction, {"session": session, "broker": page_tasks.broker, "add": page_tasks.add})
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    api.post("/jobs", json.loads(job))
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
     assert page_tasks.add.send(3, 4).get_result(block=True) == 7
     group = dramatiq.group([page_tasks.add.message(1, number) for number in range(2)])
     callback = page_tasks.add.message(5, 6)
