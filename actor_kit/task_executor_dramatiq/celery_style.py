@@ -105,6 +105,7 @@ class CeleryActor(Actor[..., Any]):
         eta: datetime | None = None,
         expires: float | datetime | None = None,
         task_id: str | UUID | None = None,
+        priority: int | None = None,
     ) -> AsyncResult:
         """Send a message.
 
@@ -115,10 +116,13 @@ class CeleryActor(Actor[..., Any]):
             eta: Instant to wait for, with a time zone; not together with `countdown`.
             expires: Seconds from now, or an instant, after which the message fails instead of running.
             task_id: Id of the message, a string or a UUID; a second message with a known id is not sent.
+            priority: More is earlier, as with RabbitMQ; it adds to the priority of the actor.
         """
         if countdown is not None and eta is not None:
             raise ValueError("countdown and eta: give one of them")
         options = {} if expires is None else {"max_age": max(1, _milliseconds_until(expires))}
+        if priority is not None:
+            options["broker_priority"] = priority
         message: Message[Any] = self.message_with_options(args=tuple(args or ()), kwargs=dict(kwargs or {}), **options)
         if task_id is not None:
             message = message.copy(message_id=str(task_id))

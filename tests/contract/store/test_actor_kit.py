@@ -408,6 +408,13 @@ def test_celery_style_takes_no_arguments_as_none_and_a_uuid_as_id(
     assert (job.idempotency_key, job.input["args"], job.input["kwargs"]) == (str(task_id), [], {"word": "a"})
 
 
+def test_celery_style_runs_a_greater_priority_earlier(celery_actor: CeleryActor, database: Database) -> None:
+    for priority in (None, 9, -9):
+        celery_actor.apply_async(["a"], priority=priority)
+    found = database.fetch(text("SELECT priority FROM jobs ORDER BY created_at, job_id"))
+    assert [job.priority for job in found] == [None, 137, 119]
+
+
 def test_celery_style_refuses_ambiguous_times(celery_actor: CeleryActor) -> None:
     with pytest.raises(ValueError, match="give one of them"):
         celery_actor.apply_async(["x"], countdown=1, eta=datetime.now(UTC))
