@@ -1,6 +1,7 @@
 """Actors of a user in real processes: `dramatiq user_tasks` over the kit, a worker, PostgreSQL."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import dramatiq
@@ -99,6 +100,36 @@ def test_ended_message_runs_again_by_a_retry_and_not_by_another_send(
     eventually(lambda: running.lines() == ["throw again"] * 2)
     eventually(lambda: running.statuses() == {"FAILED": 1})
     assert len(rows.attempts(running.database, execution.execution_id)) == 2
+
+
+def test_dead_letters_of_an_actor_are_redriven(running: Trial, tasks: Any, shared_api: Api, tmp_path: Path) -> None:
+    needed = tmp_path / "needed"
+    for _ in range(3):
+        tasks.need.send(str(needed))
+    letters = text("SELECT count(*) AS n FROM dead_letters WHERE endpoint = 'need'")
+    eventually(lambda: running.database.fetch(letters)[0].n == 3)
+    needed.touch()
+    redrive = shared_api.post("/redrives", {"wanted": {"endpoint": "need"}})
+    eventually(lambda: running.statuses() == {"SUCCESS": 3})
+    assert [each.attempt_count for each in running.executions_of("need")] == [2, 2, 2]
+    eventually(lambda: shared_api.get(f"/redrives/{redrive['redrive_id']}")["status"] == "DONE")
+
+
+def test_actor_waits_while_its_endpoint_is_paused_and_another_actor_is_its_callback(
+    running: Trial, tasks: Any, shared_api: Api
+) -> None:
+    shared_api.post("/endpoints/add/pause", {})
+    body = {"endpoint": "add", "trigger": "IMMEDIATE", "idempotency_key": "paused", "input": {"first": 1, "second": 2}}
+    shared_api.post("/jobs", {**body, "callbacks": {"on_success": "note"}})
+    tasks.other.send("meanwhile")
+    eventually(lambda: running.lines() == ["other meanwhile"])
+    (execution,) = running.executions_of("add")
+    assert shared_api.get(f"/executions/{execution.execution_id}/explain")["reason"] == "ENDPOINT_PAUSED"
+    shared_api.post("/endpoints/add/resume", {})
+    eventually(lambda: running.statuses() == {"SUCCESS": 3})
+    assert running.lines()[1] == "add 1 2"
+    assert "event=on_success" in running.lines()[2]
+    assert "output={'body': 3}" in running.lines()[2]
 
 
 def test_results_and_exceptions_are_read_by_the_sender(running: Trial, tasks: Any) -> None:

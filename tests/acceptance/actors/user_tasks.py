@@ -59,6 +59,12 @@ def throw(word: str) -> None:
     raise NotAgainError(word)
 
 
+@dramatiq.actor(max_retries=0)
+def need(path: str) -> None:
+    """Fail without the file."""
+    Path(path).read_text()
+
+
 @dramatiq.actor(store_results=True)
 def add(first: int, second: int) -> int:
     write("add", first, second)
