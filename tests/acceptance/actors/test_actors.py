@@ -112,6 +112,7 @@ def test_dead_letters_of_an_actor_are_redriven(running: Trial, tasks: Any, share
     redrive = shared_api.post("/redrives", {"wanted": {"endpoint": "need"}})
     eventually(lambda: running.statuses() == {"SUCCESS": 3})
     assert [each.attempt_count for each in running.executions_of("need")] == [2, 2, 2]
+    assert running.lines() == ["need"] * 6
     eventually(lambda: shared_api.get(f"/redrives/{redrive['redrive_id']}")["status"] == "DONE")
 
 

@@ -62,6 +62,7 @@ def throw(word: str) -> None:
 @dramatiq.actor(max_retries=0)
 def need(path: str) -> None:
     """Fail without the file."""
+    write("need")
     Path(path).read_text()
 
 
