@@ -19,7 +19,7 @@ INSTALLS = "tests/unit/test_install_blocks.py"
 BLOCKS = {
     "how-to/actors.md": [
         "starts a worker; tests/acceptance/actors starts it by the stack",
-        *["tests/acceptance/actors/test_actors_page.py"] * 3,
+        *["tests/acceptance/actors/test_actors_page.py"] * 4,
     ],
     "how-to/actors-elsewhere.md": ["tests/acceptance/actors/test_actors_by_tls.py"] * 3,
     "tutorial/first-job.md": ["starts the stack of the next blocks", STACK, STACK, STACK],
