@@ -62,6 +62,9 @@ class Transport:
         apart: Returns a text that distinguishes targets of one server, from the template and the config.
         stuck_grace_ms: For attempts that may outlast the stuck timeout: they count as stuck this long after their
             `timeout_ms`, counted from the claim. None: attempts end before the stuck timeout.
+
+    Raises:
+        TypeError: The schema `spec` declares no `timeout_ms` with a default.
     """
 
     title: str

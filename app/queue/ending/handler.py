@@ -40,7 +40,8 @@ class Handler(NamedTuple):
     2 s, doubled after each failure up to an hour.
 
     The `name` is stored with deferred events, so it must not change. `concerns` does no I/O. `apply_together` replaces
-    `apply` for a batch, and may do more. `counters` are all counters of the handler, without labels.
+    `apply` for a batch, and may do more; if it fails, the events are handled alone. `counters` are those in
+    `HandlerResult.counts`, and series that the handler changes itself, all without labels.
 
     `follow_up` continues the work of one key after the commit, in transactions of its own; a result with follow-ups is
     continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
