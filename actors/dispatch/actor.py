@@ -14,7 +14,7 @@ from actors.dispatch.actor_link.server import ActorServer
 from actors.dispatch.actor_link.written_reports import WrittenReports
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.network import Network
-from app.catalog.specs.actor import endpoint_name
+from app.catalog.specs.actor import endpoint_name, timeout_of_message
 from app.kernel.formats import numbered
 from app.queue.claiming.release import MIN_DEFERRAL_MS
 from app.queue.executions.execution_model import DeliveryError, NotSentError
@@ -38,6 +38,7 @@ class ActorDispatcher(Dispatcher):
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Give a message to a process with a free place, and wait for its outcome."""
+        timeout_ms = timeout_of_message(spec)
         if self._server is None:
             reason = "this worker listens to no processes with actors: set TE_ACTORS_LISTEN"
             raise NotSentError(reason, NO_WORKER_DEFERRAL_MS, is_noted=False)
@@ -54,8 +55,8 @@ class ActorDispatcher(Dispatcher):
         try:
             if not identity.permission.may_send():
                 raise NotSentError("its claim is no longer held, or it is too late")
-            session.write(encode_frame(_message(spec, identity, queue)))
-            return await self._outcome(hand, spec, identity)
+            session.write(encode_frame(_message(spec, identity, queue, timeout_ms)))
+            return await self._outcome(hand, spec, identity, timeout_ms)
         finally:
             session.leave(hand)
             processes.assigned[endpoint] -= 1
@@ -82,22 +83,23 @@ class ActorDispatcher(Dispatcher):
         identity.permission.begin()
         return session
 
-    async def _outcome(self, hand: Hand, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+    async def _outcome(
+        self, hand: Hand, spec: Mapping[str, Any], identity: Identity, timeout_ms: int
+    ) -> dict[str, Any]:
         """Wait for the start and the outcome; raises DeliveryError and NotSentError."""
         server, soft, soft_ms = self._server, None, identity.soft_limit_ms
         assert server is not None  # noqa: S101 - the caller has checked it
         if soft_ms is not None:
             soft = soft_ms / 1000, partial(identity.permission.pass_soft_limit, soft_ms)
-        hand.watch(server.deadlines, spec["timeout_ms"] / 1000, soft)
+        hand.watch(server.deadlines, timeout_ms / 1000, soft)
         if identity.history.has_lost_worker:
             hand.on_start = identity.permission.note_start
         try:
             frame = await hand.outcome
         except TimeoutError:
             hand.session.send(FrameKind.ABORT, **_named(hand))
-            raise _lost(
-                "TIMEOUT", f"did not end the actor within {spec['timeout_ms']} ms", hand, identity, spec
-            ) from None
+            event = f"did not end the actor within {timeout_ms} ms"
+            raise _lost("TIMEOUT", event, hand, identity, spec) from None
         except ProcessLostError as error:
             raise _lost("PROCESS_LOST", str(error), hand, identity, spec) from None
         except asyncio.CancelledError:
@@ -163,7 +165,7 @@ def is_closed(sessions: Iterable[Session], endpoint: str, queue: str) -> bool:
     return bool(serving) and not any(each.peer.may_work(queue) for each in serving)
 
 
-def _message(spec: Mapping[str, Any], identity: Identity, queue: str) -> dict[str, Any]:
+def _message(spec: Mapping[str, Any], identity: Identity, queue: str, timeout_ms: int) -> dict[str, Any]:
     last = identity.history.last_error
     return {
         "kind": FrameKind.MESSAGE,
@@ -174,7 +176,7 @@ def _message(spec: Mapping[str, Any], identity: Identity, queue: str) -> dict[st
         "input": spec["arguments"],
         "last_error": {"options": last.get("options"), "traceback": last.get("traceback")},
         "timestamp": round(identity.scheduled_at.timestamp() * 1000),
-        "timeout_ms": spec["timeout_ms"],
+        "timeout_ms": timeout_ms,
         "traceparent": identity.traceparent,
     }
 

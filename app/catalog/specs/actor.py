@@ -13,9 +13,12 @@ from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import ALL, FieldKind
 from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
+from schema.inline_bounds import MAX_TIMEOUT_MS
 from schema.job_bounds import MAX_NAME
 
 MAX_ACTOR_NAME = 255  # and of its queue
+OUTCOME_MS = 30_000  # Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome
+_MESSAGE_FIELDS = {"queue_name", "actor_name", "args", "kwargs", "options", "message_id", "message_timestamp"}
 _PLAIN_ACTOR = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DIGEST_CHARACTERS = 8
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
@@ -39,6 +42,28 @@ def endpoint_name(actor: str) -> str:
     digest = hashlib.sha256(actor.encode()).hexdigest()[:_DIGEST_CHARACTERS]
     words = "-".join(re.findall(r"[a-z0-9]+", actor.lower()))[: MAX_NAME - _DIGEST_CHARACTERS - 1]
     return "-".join(part for part in (words.strip("-"), digest) if part)
+
+
+def timeout_of(time_limit: object) -> int:
+    """Return the longest time of an attempt for a time limit of Dramatiq, both in milliseconds."""
+    if not isinstance(time_limit, int | float) or isinstance(time_limit, bool) or not time_limit < MAX_TIMEOUT_MS:
+        return MAX_TIMEOUT_MS
+    return min(max(1, int(max(time_limit, -OUTCOME_MS)) + OUTCOME_MS), MAX_TIMEOUT_MS)
+
+
+def timeout_of_message(spec: Mapping[str, Any]) -> int:
+    """Return the milliseconds of an attempt: a message may have a longer time limit than its actor.
+
+    `app.queue.executions.reclaim_candidates` allows at least as much, by the stored input.
+    """
+    timeout_ms: int = spec["timeout_ms"]
+    arguments = spec["arguments"]
+    options = arguments.get("options") if isinstance(arguments, Mapping) else None
+    own = options.get("time_limit") if isinstance(options, Mapping) else None
+    if not isinstance(own, int | float) or isinstance(own, bool):
+        return timeout_ms
+    is_message = arguments.keys() <= _MESSAGE_FIELDS and ("args" in arguments or "kwargs" in arguments)
+    return max(timeout_ms, timeout_of(own)) if is_message else timeout_ms
 
 
 def _check_arguments(value: Any) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import Row
 
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.actor import OUTCOME_MS
 from app.kernel.db import Database
 from app.kernel.sql import hot_statement, of_regions, statement
 from app.queue.executions.actor_losses import has_begun, losses
@@ -35,15 +36,23 @@ def _by_type(values: Mapping[EndpointType, int]) -> str:
 IS_LOST = f"""(NOT EXISTS (SELECT 1 FROM workers AS w
                             WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())
                 AND NOT {HAS_WORKFLOW})"""  # noqa: S608 - a constant of this package
+# A message of Dramatiq may have a longer time limit than its actor. It is in the input if `arguments` is the whole
+# input; other arguments may have any limit, so they get the longest.
+_OWN_TIMEOUT_MS = f"""COALESCE((SELECT CAST(i.input->'options'->>'time_limit' AS NUMERIC) + {OUTCOME_MS} FROM jobs AS i
+                                  WHERE i.job_id = e.job_id AND e.endpoint_type = '{EndpointType.ACTOR}'
+                                    AND jsonb_typeof(i.input->'options'->'time_limit') = 'number'), 0)"""  # noqa: S608
 # A transport with a grace has the time limit of the execution's version, which may be longer than the stuck timeout.
 IS_STUCK = f"""(e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT {HAS_WORKFLOW}
                 AND ({_by_type(_GRACE_MS)} IS NULL OR NOT EXISTS (
                        SELECT 1 FROM endpoint_versions AS x
                         WHERE x.endpoint = e.endpoint AND x.version = e.endpoint_version
-                          AND e.started_at > now() - INTERVAL '1 millisecond' * CAST({_by_type(_GRACE_MS)} + CASE
+                          AND e.started_at > now() - INTERVAL '1 millisecond' * CAST({_by_type(_GRACE_MS)} + LEAST(
+                                {MAX_TIMEOUT_MS}, GREATEST({_OWN_TIMEOUT_MS}, CASE
+                                WHEN jsonb_typeof(x.spec->'arguments') = 'object'
+                                  OR split_part(x.spec->>'arguments', '.', 2) <> '' THEN {MAX_TIMEOUT_MS}
                                 WHEN jsonb_typeof(x.spec->'timeout_ms') = 'number'
-                                THEN LEAST(CAST(x.spec->>'timeout_ms' AS NUMERIC), {MAX_TIMEOUT_MS})
-                                ELSE {_by_type(_TIMEOUT_MS)} END AS DOUBLE PRECISION))))"""  # noqa: S608 - constants
+                                THEN CAST(x.spec->>'timeout_ms' AS NUMERIC)
+                                ELSE {_by_type(_TIMEOUT_MS)} END)) AS DOUBLE PRECISION))))"""  # noqa: S608 - constants
 
 _CANDIDATES = f"""
     SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,

@@ -24,12 +24,14 @@ WARNINGS = text("SELECT message FROM execution_logs WHERE level = 'WARN' ORDER B
 STUCK_MS, GRACE_MS = 300_000, 60_000
 
 
-def claimed(database: Database, spec: dict[str, Any]) -> str:
+def claimed(database: Database, spec: dict[str, Any], input_: Any = None) -> str:
     """Return an execution of an actor that a live worker runs."""
     claimed_by_http(database, 1)
     database.fetch(text("DELETE FROM executions"))
     rows.add_endpoint(database, "mail", type_=EndpointType.ACTOR, spec=spec, retry_policy={"max_attempts": 100})
-    (execution_id,) = rows.add_executions(database, endpoint="mail", type_=EndpointType.ACTOR, max_attempts=100)
+    (execution_id,) = rows.add_executions(
+        database, endpoint="mail", type_=EndpointType.ACTOR, max_attempts=100, input_=input_
+    )
     take(database, "wrk_1", queue="actor")
     return execution_id
 
@@ -60,6 +62,35 @@ def test_actor_is_stuck_after_its_own_time_limit(
     found = reclaim_candidates.candidates(database, stuck_ms=STUCK_MS, limit=10)
     assert len(found) == is_stuck
     assert reclaim.reclaim(database, found, stuck_ms=STUCK_MS).retrying == is_stuck
+
+
+@pytest.mark.parametrize(
+    ("time_limit", "age_ms", "is_stuck"),
+    [
+        (3_600_000, 3_600_000 + 30_000 + GRACE_MS - 5_000, False),
+        (3_600_000, 3_600_000 + 30_000 + GRACE_MS + 1_000, True),
+        (1_000, 630_000 + GRACE_MS - 5_000, False),
+        ("long", 630_000 + GRACE_MS + 1_000, True),
+        (1e300, 86_400_000, False),
+        (1e300, 86_400_000 + GRACE_MS + 1_000, True),
+    ],
+)
+def test_message_with_a_longer_time_limit_than_its_actor_is_stuck_later(
+    database: Database, time_limit: object, age_ms: int, is_stuck: bool
+) -> None:
+    claimed(database, {"actor": "mail"}, {"args": [], "kwargs": {}, "options": {"time_limit": time_limit}})
+    moved = "UPDATE executions SET started_at = now() - CAST(:ms AS BIGINT) * INTERVAL '1 millisecond'"
+    database.fetch(text(moved), {"ms": age_ms})
+    assert len(reclaim_candidates.candidates(database, stuck_ms=STUCK_MS, limit=10)) == is_stuck
+
+
+@pytest.mark.parametrize("arguments", [{"args": [], "options": {"time_limit": 3_600_000}}, "{{input.message}}"])
+def test_arguments_of_the_endpoint_may_have_any_time_limit(database: Database, arguments: Any) -> None:
+    claimed(database, {"actor": "mail", "arguments": arguments})
+    aged = "UPDATE executions SET started_at = now() - CAST(:ms AS BIGINT) * INTERVAL '1 millisecond'"
+    for age_ms, is_stuck in ((3_600_000, False), (86_400_000 + GRACE_MS + 1_000, True)):
+        database.fetch(text(aged), {"ms": age_ms})
+        assert len(reclaim_candidates.candidates(database, stuck_ms=STUCK_MS, limit=10)) == is_stuck
 
 
 def begin(database: Database, execution_id: str) -> None:

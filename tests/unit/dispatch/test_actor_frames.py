@@ -30,7 +30,7 @@ from actors.dispatch.actor_link.outcome import (
     result_of,
 )
 from app.catalog.endpoints.actor_options import spec_of
-from app.catalog.specs.actor import endpoint_name
+from app.catalog.specs.actor import endpoint_name, timeout_of_message
 from app.kernel.formats import is_unstorable
 from app.queue.executions.execution_model import DeliveryError, FollowingJob
 from schema.inline_bounds import MAX_TIMEOUT_MS
@@ -291,6 +291,26 @@ def test_names_of_actors_never_share_an_endpoint() -> None:
     names = [endpoint_name(actor) for actor in actors]
     assert len(set(names)) == len(names)
     assert all(len(name) <= 128 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "timeout_ms"),
+    [
+        ({"args": [], "options": {"time_limit": 3_600_000}}, 3_630_000),
+        ({"kwargs": {}, "options": {"time_limit": 1_000}}, 90_000),
+        ({"args": [], "options": {"time_limit": 1e300}}, 86_400_000),
+        ({"args": [], "options": {"time_limit": None}}, 90_000),
+        ({"args": [], "options": {"time_limit": "long"}}, 90_000),
+        ({"args": [], "options": {"time_limit": True}}, 90_000),
+        ({"args": [], "options": {}}, 90_000),
+        ([], 90_000),
+        ({"args": [], "options": "x"}, 90_000),
+        ({"options": {"time_limit": 3_600_000}}, 90_000),  # keyword arguments
+        ({"args": [], "options": {"time_limit": 3_600_000}, "name": "x"}, 90_000),
+    ],
+)
+def test_time_limit_of_a_message_may_be_longer_than_that_of_its_actor(arguments: Any, timeout_ms: int) -> None:
+    assert timeout_of_message({"timeout_ms": 90_000, "arguments": arguments}) == timeout_ms
 
 
 @pytest.mark.parametrize(

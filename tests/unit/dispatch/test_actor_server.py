@@ -158,6 +158,31 @@ def test_started_message_ends_with_its_time_limit(sockets: Path) -> None:
     run(opening(service), main)
 
 
+def test_message_runs_for_its_own_time_limit(sockets: Path) -> None:
+    service = service_of(sockets, quick_registrations())
+    arguments = {"args": [], "kwargs": {}, "options": {"time_limit": 1_000}}
+    spec = {"actor": "mail", "queue": "default", "arguments": arguments, "timeout_ms": 50, "max_lost": 3}
+
+    async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
+        await asyncio.to_thread(eventually, path_of(service).is_socket)
+        reader, writer = await asyncio.open_unix_connection(path_of(service))
+        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
+        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        sending = asyncio.ensure_future(dispatcher.send(spec, identity()))
+        message = await next_frame(reader)
+        assert message["timeout_ms"] == 31_000
+        named = {"execution": message["execution"], "attempt": message["attempt"]}
+        writer.write(encode(FrameKind.STARTED, **named))
+        await asyncio.sleep(0.2)
+        writer.write(encode(FrameKind.DONE, result=1, **named))
+        assert await asyncio.wait_for(sending, 30) == {"body": 1}
+        await dispatcher.close()
+        writer.close()
+        await writer.wait_closed()
+
+    run(opening(service), main)
+
+
 def test_process_is_recorded_with_the_actors_it_runs_and_when_it_leaves(
     sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
