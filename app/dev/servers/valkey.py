@@ -26,9 +26,8 @@ class Valkey(Server):
 
     def _command(self, port: int) -> list[str]:
         options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
-        if self._appendfsync is None:
-            return [str(_binary()), *options, "--save", "", "--appendonly", "no"]
-        return [str(_binary()), *options, "--save", "", "--appendonly", "yes", "--appendfsync", self._appendfsync]
+        log = ["no"] if self._appendfsync is None else ["yes", "--appendfsync", self._appendfsync]
+        return [str(_binary()), *options, "--save", "", "--appendonly", *log]
 
     def _answers(self, port: int) -> bool:
         client = redis.Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=Retry(NoBackoff(), 0))

@@ -18,7 +18,7 @@ from actors.dispatch.actor_link.frames import FrameKind, FrameReader, encode
 from actors.dispatch.actor_link.hand import Hand, HandKey
 from actors.dispatch.actor_link.peer import Peer
 from actors.dispatch.actor_link.process_session import Session
-from actors.dispatch.actor_link.server import ActorServer
+from actors.dispatch.actor_link.server import ActorServer, ActorService
 from app.catalog.endpoints.actor_endpoints import RegisteredActors
 from app.kernel.errors import UnavailableError
 from app.kernel.processes.actor_processes import ActorProcess
@@ -135,15 +135,21 @@ def test_new_connection_of_a_process_takes_back_the_messages_of_the_earlier_one(
     asyncio.run(main())
 
 
+async def connected(service: ActorService) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect as a process with a place for the actor."""
+    await asyncio.to_thread(eventually, path_of(service).is_socket)
+    reader, writer = await asyncio.open_unix_connection(path_of(service))
+    writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
+    assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+    return reader, writer
+
+
 def test_started_message_ends_with_its_time_limit(sockets: Path) -> None:
     service = service_of(sockets, quick_registrations())
     spec = {"actor": "mail", "queue": "default", "arguments": {}, "timeout_ms": 50, "max_lost": 3}
 
     async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
-        await asyncio.to_thread(eventually, path_of(service).is_socket)
-        reader, writer = await asyncio.open_unix_connection(path_of(service))
-        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
-        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        reader, writer = await connected(service)
         sending = asyncio.ensure_future(dispatcher.send(spec, identity()))
         message = await next_frame(reader)
         writer.write(encode(FrameKind.STARTED, execution=message["execution"], attempt=message["attempt"]))
@@ -164,10 +170,7 @@ def test_message_runs_for_its_own_time_limit(sockets: Path) -> None:
     spec = {"actor": "mail", "queue": "default", "arguments": arguments, "timeout_ms": 50, "max_lost": 3}
 
     async def main(dispatcher: actor_dispatch.ActorDispatcher) -> None:
-        await asyncio.to_thread(eventually, path_of(service).is_socket)
-        reader, writer = await asyncio.open_unix_connection(path_of(service))
-        writer.write(hello("s", "mail") + encode(FrameKind.ROOM, queue="default", places=1))
-        assert (await next_frame(reader))["kind"] == FrameKind.WELCOME
+        reader, writer = await connected(service)
         sending = asyncio.ensure_future(dispatcher.send(spec, identity()))
         message = await next_frame(reader)
         assert message["timeout_ms"] == 31_000
