@@ -12,14 +12,16 @@ from app.kernel.processes.actor_processes import ActorProcess
 
 log = logging.getLogger(__name__)
 
+RecordProcess = Callable[[ActorProcess], None]
+"""Writes the state of a process; blocks, and raises UnavailableError."""
 RETRY_SECONDS = 1.0
 
 
 class ProcessRecords:
     """Writes the latest state of each process, one after the other; belongs to the event loop."""
 
-    def __init__(self, write: Callable[[ActorProcess], None], run: Callable[[Any], None]) -> None:
-        """Take the function that writes, which blocks and raises UnavailableError, and one that runs a coroutine."""
+    def __init__(self, write: RecordProcess, run: Callable[[Any], None]) -> None:
+        """Take the function that writes, and one that runs a coroutine."""
         self._write = write
         self._run = run
         self._changed = dict[str, Session]()

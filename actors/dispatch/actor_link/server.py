@@ -16,7 +16,7 @@ from actors.dispatch.actor_link.hand_deadlines import HandDeadlines
 from actors.dispatch.actor_link.key_gate import TlsListener
 from actors.dispatch.actor_link.peer import NO_OTHERS, AllowedPeers, Peer
 from actors.dispatch.actor_link.process_connection import ProcessConnection, session_id_of
-from actors.dispatch.actor_link.process_records import ProcessRecords
+from actors.dispatch.actor_link.process_records import ProcessRecords, RecordProcess
 from actors.dispatch.actor_link.process_session import REST_SECONDS, Session
 from actors.dispatch.actor_link.socket_files import SUFFIX, make_directory, remove_left_sockets
 from actors.dispatch.actor_link.tls_port import TlsPort
@@ -27,7 +27,6 @@ from app.kernel.access.key_ring import Key
 from app.kernel.errors import UnavailableError
 from app.kernel.formats import numbered
 from app.kernel.function_types import Call, Run
-from app.kernel.processes.actor_processes import ActorProcess
 from brokers.sharing.actor_places import ActorProcesses
 
 log = logging.getLogger(__name__)
@@ -49,8 +48,7 @@ class ActorService:
     """Registers actors as endpoints, for a process with a key or a user of this host; raises UnavailableError."""
     closed: Callable[[Sequence[Mapping[str, Any]], Key], set[str]]
     """Returns the actors of queues that a key may not work now; raises UnavailableError."""
-    record: Callable[[ActorProcess], None]
-    """Writes the state of a process; raises UnavailableError."""
+    record: RecordProcess
     wake: Call
     """Lets the consumers claim: there are more places."""
     allowed: AllowedPeers = NO_OTHERS

@@ -8,11 +8,14 @@ from typing import Any, TypeVar
 from sqlalchemy import Executable
 
 from app.kernel.db.reads import Reads, RememberedReads
+from app.kernel.function_types import Run
 from app.kernel.sql import OF_SEVERAL
 
 K = TypeVar("K")
 V = TypeVar("V")
 Params = Mapping[str, object]
+Task = Callable[[Reads], V]
+"""Reads and computes; may run several times."""
 
 
 class _UnreadError(Exception):
@@ -38,7 +41,7 @@ class _Noted:
 class _InTime:
     """Reads that are refused once the time is over; remembered rows are returned at any time."""
 
-    def __init__(self, known: RememberedReads, may_go_on: Callable[[], bool]) -> None:
+    def __init__(self, known: RememberedReads, may_go_on: Run[bool]) -> None:
         self._known = known
         self._may_go_on = may_go_on
 
@@ -50,10 +53,10 @@ class _InTime:
 
 def run_gathered(
     known: RememberedReads,
-    tasks: Mapping[K, Callable[[Reads], V]],
+    tasks: Mapping[K, Task[V]],
     *,
     order: Sequence[Executable],
-    may_go_on: Callable[[], bool],
+    may_go_on: Run[bool],
     apart: bool,
 ) -> dict[K, V]:
     """Return the results of tasks that only read and compute.
@@ -79,7 +82,7 @@ def run_gathered(
     return {key: found[key] for key in tasks if key in found}
 
 
-def _finished(tasks: Mapping[K, Callable[[Reads], V]], reads: Reads) -> dict[K, V]:
+def _finished(tasks: Mapping[K, Task[V]], reads: Reads) -> dict[K, V]:
     found = dict[K, V]()
     for key, task in tasks.items():
         with suppress(_UnreadError):
