@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.connector import Origin
-from actors.dispatch.http1.answer import AnswerError
+from actors.dispatch.http1.answer import AnswerError, AnswerReader
 from actors.dispatch.http1.client import Client
 from actors.dispatch.http1.request import MAX_KEPT_LENGTH, read_url, write_fields
 from actors.dispatch.network import Network
@@ -66,7 +66,7 @@ class HttpDispatcher(Dispatcher):
             "HTTP_ERROR",
             f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",
             permanent=status == HTTPStatus.GONE,
-            retry_after_ms=retry_after_ms(answer.retry_after, time.time()) if status in _WITH_RETRY_AFTER else None,
+            retry_after_ms=retry_after_ms(answer) if status in _WITH_RETRY_AFTER else None,
             extra=output,
         )
 
@@ -127,18 +127,33 @@ def _own(identity: Identity) -> str:
     ) + (f"tracestate: {identity.tracestate}\r\n" if identity.tracestate else "")
 
 
-def retry_after_ms(value: str | None, now: float) -> int | None:
-    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None if it is missing or invalid."""
-    if value is None:
+def retry_after_ms(answer: AnswerReader) -> int | None:
+    """Return the wait that an answer asks for by Retry-After; None if it is missing or invalid."""
+    if answer.retry_after is None:
         return None
-    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
-        seconds = float(value)
+    # The receiver made both dates, so its own clock decides: a wrong clock of this host must not lengthen the wait.
+    date = "" if answer.date is None else answer.date.decode(errors="replace")
+    now = _unix_time(date)
+    return duration_of(answer.retry_after, time.time() if now is None else now)
+
+
+def duration_of(retry_after: str, now: float) -> int | None:
+    """Read a Retry-After header, seconds or a date, in milliseconds from `now`, a Unix time; None if it is invalid."""
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", retry_after):
+        seconds = float(retry_after)
     else:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        except (ValueError, OverflowError):
+        until = _unix_time(retry_after)
+        if until is None:
             return None
+        seconds = until - now
     return min(round(seconds * 1000), MAX_RETRY_AFTER_MS) if seconds > 0 else None
+
+
+def _unix_time(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def failure(error: Exception, progress: Progress) -> DeliveryError:

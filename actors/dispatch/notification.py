@@ -6,7 +6,6 @@ equal those of HTTP deliveries.
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -161,7 +160,7 @@ def status_of(answer: AnswerReader, request: Request) -> int:
         ERROR,
         f"the channel answered {words}",
         permanent=is_final,
-        retry_after_ms=retry_after_ms(answer.retry_after, time.time()),
+        retry_after_ms=retry_after_ms(answer),
         extra={"status_code": status} | ({"body": answer.text} if answer.text else {}),
     )
 

@@ -16,7 +16,7 @@ from marshmallow import ValidationError
 from task_executor_receiver.signature import VerificationError, Verifier
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.http import retry_after_ms
+from actors.dispatch.http import duration_of
 from actors.dispatch.http1.request import read_url
 from actors.dispatch.resp import RefusedError, ReplyReader, UnreadableError
 from app.catalog.retry_policy.matchers import AttemptOutcome, matchers_field, read_list
@@ -108,7 +108,7 @@ PARSERS = {
     "event id": Parser(event_id, ("1700000000000000-c-job_1", "9999999999999999")),
     "wake-up": Parser(decode, ("http\t3\tsend%20mail\t%3Da\t128,kafka,http\t", "http\tab12\t1700000000000")),
     "retry-after": Parser(
-        lambda text: retry_after_ms(text, 0.0), ("7", "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 1 Jan 1 0:0 +99")
+        lambda text: duration_of(text, 0.0), ("7", "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 1 Jan 1 0:0 +99")
     ),
     "url": Parser(read_url, ("https://u:p@example.com:8443/a?b=c#d", "http://[::1]:80/"), (ValueError,)),
     "servers": Parser(parse_servers, ("k1:9092, k2:9092", "[::1]:9092"), (ValueError,)),

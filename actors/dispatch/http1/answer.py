@@ -31,13 +31,14 @@ class AnswerReader:
     """Reads one answer from pieces of any size, and skips interim answers."""
 
     __slots__ = (
-        *("status", "retry_after", "kept", "has_head", "is_complete", "keeps_alive"),
+        *("status", "retry_after", "date", "kept", "has_head", "is_complete", "keeps_alive"),
         *("_read", "_body_bytes", "_interim", "_fields", "_is_delimited", "_fault", "_parser", "_is_released"),
     )
 
     def __init__(self) -> None:
         self.status = 0
         self.retry_after: str | None = None
+        self.date: bytes | None = None
         self.kept = bytearray()
         """The first part of the body."""
         self.has_head = False
@@ -137,6 +138,8 @@ class AnswerReader:
             self._is_delimited = value.rpartition(b",")[2].strip().lower() == b"chunked"
         elif name == b"retry-after" and self.retry_after is None:
             self.retry_after = value.rstrip(b" \t").decode(errors="replace")
+        elif name == b"date" and self.date is None:
+            self.date = value
 
     def on_headers_complete(self) -> None:
         """Store the head of the answer, or skip the head of an interim answer."""
@@ -145,7 +148,7 @@ class AnswerReader:
             self._interim += 1
             if self._interim > MAX_INTERIM:
                 self._refuse(f"the endpoint sent more than {MAX_INTERIM} interim answers before its answer")
-            self._is_delimited, self.retry_after = False, None
+            self._is_delimited, self.retry_after, self.date = False, None, None
             return
         self.status, self.has_head = status, True
         if status in _WITHOUT_BODY:

@@ -1,13 +1,15 @@
 """Outputs, errors and retry delays from the answers to HTTP requests."""
 
-import email.utils
 import gzip
+import time
+from email.utils import formatdate
+from functools import partial
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.http import retry_after_ms
-from actors.dispatch.http1.answer import KEPT_BYTES
+from actors.dispatch.http import duration_of, retry_after_ms
+from actors.dispatch.http1.answer import KEPT_BYTES, AnswerReader
 from tests.cases import each_case
 from tests.contract.dispatch.dispatching import identity, run
 from tests.contract.dispatch.http.deliveries import dispatcher, fail, read_request, send, server, spec
@@ -62,13 +64,13 @@ def test_retry_after_is_ignored_for_other_statuses(receiver):
 
 
 NOW = 1_700_000_000.0
+httpdate = partial(formatdate, usegmt=True)
 DAY = 24 * 3600 * 1000
 
 
 @each_case(
     ("value", "expected"),
     [
-        (None, None),
         ("", None),
         ("0", None),
         (" 5 ", 5000),
@@ -76,16 +78,34 @@ DAY = 24 * 3600 * 1000
         ("1.5", None),
         ("99999999", DAY),
         ("9" * 400, None),
-        (email.utils.formatdate(NOW + 90, usegmt=True), 90_000),
-        (email.utils.formatdate(NOW - 90, usegmt=True), None),
-        (email.utils.formatdate(NOW + 1e8, usegmt=True), DAY),
+        (httpdate(NOW + 90), 90_000),
+        (httpdate(NOW - 90), None),
+        (httpdate(NOW + 1e8), DAY),
         ("Mon, 99 Foo 2026 00:00:00 GMT", None),
         ("soon", None),
         ("²", None),
     ],
 )
 def test_retry_after_is_seconds_or_a_date(value, expected):
-    assert retry_after_ms(value, NOW) == expected
+    assert duration_of(value, NOW) == expected
+
+
+@pytest.mark.parametrize("ahead", [-3600, 3600])
+def test_date_in_retry_after_counts_from_the_date_of_the_answer(ahead):
+    """The clock of this host may be wrong."""
+    now, head = time.time() + ahead, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
+    dates = f"Date: {httpdate(now)}\r\nRetry-After: {httpdate(now + 90)}\r\n"
+    assert asked_by(head + dates) == 90_000
+    for date in ("", "Date: today\r\n"):
+        assert asked_by(f"{head}{date}Retry-After: {httpdate(time.time() + 90)}\r\n") == pytest.approx(90_000, abs=5000)
+    assert asked_by(head) is None
+
+
+def asked_by(head: str):
+    reader = AnswerReader()
+    reader.feed(f"{head}\r\n".encode())
+    assert reader.is_complete
+    return retry_after_ms(reader)
 
 
 def test_long_body_is_truncated(receiver):
