@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.kernel.metrics import series
 from app.queue.claiming.admission import AdmissionRule, Room
-from app.queue.claiming.claim import claim, claims_of
+from app.queue.claiming.claim import ClaimAnswer, claim, claims_of
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.claiming.release import Release
@@ -17,6 +17,8 @@ from brokers.discovery import Discovery
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import KnownPartitions
 from brokers.worker_process import WorkerProcess
+
+MAX_REPEATED = 5  # repetitions of a claim while endpoints change
 
 
 class Choice:
@@ -98,6 +100,7 @@ class Claimer:
         self._choice = Choice(queue, partitions, self.rules, process.shares, process.rules)
         self._discovery = discovery
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
+        self._known = process.rules.by_endpoint  # when the claim began
         # Written by this thread alone; an idle queue has its series too.
         self._seconds = process.values.cells(series.CLAIM_SECONDS)[queue,]
         self._rows = process.values.cells(series.CLAIM_ROWS)[queue,]
@@ -109,6 +112,7 @@ class Claimer:
         claims nothing. Returns whether the database has answered. Raises UnavailableError; earlier claims are kept.
         """
         process, now = self._process, time.monotonic()
+        self._known = process.rules.by_endpoint
         wanted = self._choice.choose(now)
         if not wanted:
             return False
@@ -158,9 +162,11 @@ class Claimer:
         process, database, asked_at = self._process, self._process.database, time.monotonic()
         request = ClaimRequest(self._queue, process.worker_id, process.settings.claim_ahead_ms, revision, self._clock)
         answer = claim(database, wanted, request) if rule is None else rule.claim(database, wanted, request)
-        if answer.flow_revision > revision:
-            process.rules.refresh(answer.flow_revision)
-            return  # the claim took nothing and reported nothing: it is repeated by the new rules
+        if answer.flow_revision > revision:  # the claim took nothing and reported nothing
+            repeated = self._repeat(rule, wanted, request, answer.flow_revision)
+            if repeated is None:
+                return  # it is repeated by the new rules
+            answer = repeated
         claimed += [Attempt(one, process.finalizer, process.shares) for one in answer.claims]
         now = time.monotonic()
         process.on_revision(answer.catalog_revision)
@@ -173,3 +179,22 @@ class Claimer:
             self._discovery.drained(len(answer.claims), asked_at, now)
         if rule is not None:
             rule.answered(database, wanted, answer, now)
+
+    def _repeat(
+        self, rule: AdmissionRule | None, wanted: Sequence[PartitionQuota], request: ClaimRequest, newest: int
+    ) -> ClaimAnswer | None:
+        """Repeat a claim by older rules than the `newest`; None if the rules of its endpoints have changed.
+
+        Other endpoints may change all the time, and must not stop these.
+        """
+        database, rules = self._process.database, self._process.rules
+        for _ in range(MAX_REPEATED):
+            revision = rules.revision_of(self._known, self._queue, {one.partition.endpoint for one in wanted})
+            if revision is None:
+                rules.refresh(newest)
+                return None
+            request = request._replace(flow_revision=revision)
+            answer = claim(database, wanted, request) if rule is None else rule.claim(database, wanted, request)
+            if answer.flow_revision <= revision:
+                return answer
+        return None

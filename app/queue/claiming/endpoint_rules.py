@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,6 +24,19 @@ RULES = statement(
      WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
     UNION ALL
     SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues
+    """,
+)
+RULES_OF = statement(
+    "flow.rules_of",
+    """
+    SELECT revision, CAST(NULL AS TEXT) AS name, CAST(NULL AS JSONB) AS limits, CAST(NULL AS JSONB) AS breaker,
+           false AS is_paused, CAST(NULL AS TEXT) AS queue
+      FROM catalog_revision WHERE id = 'flow'
+    UNION ALL
+    SELECT 0, name, limits, breaker, paused_at IS NOT NULL, NULL FROM endpoints
+     WHERE name = ANY(:endpoints) AND (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL)
+    UNION ALL
+    SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues WHERE queue = :queue
     """,
 )
 
@@ -81,22 +94,46 @@ class FlowRules:
             self._read(0)
         return True
 
+    def revision_of(self, known: Mapping[str, Rules], queue: str, endpoints: Collection[str]) -> int | None:
+        """Return the newest revision if the rules of these endpoints are as `known` and the queue is not paused.
+
+        All rules take long to read if there are many, and other endpoints may change all the time. Raises
+        UnavailableError.
+        """
+        if self.by_endpoint is not known:
+            return None
+        found = _Found.of(self._database.fetch(RULES_OF, {"queue": queue, "endpoints": list(endpoints)}))
+        holds = not found.paused_queues and all(found.rules.get(name) == known.get(name) for name in endpoints)
+        return found.revision if holds else None
+
     def _read(self, revision: int) -> None:
-        rules, paused_queues = dict[str, Rules](), set[str]()
-        for row in self._database.fetch(RULES):
-            if row.queue is not None:
-                paused_queues.add(row.queue)
-            elif row.name is not None:
-                rules[row.name] = Rules(readable_limits(row.limits, row.name), row.breaker, row.is_paused)
-            else:
-                revision = max(revision, row.revision)
-        self.paused_queues = frozenset(paused_queues)
+        found = _Found.of(self._database.fetch(RULES))
+        rules, revision = found.rules, max(revision, found.revision)
+        self.paused_queues = frozenset(found.paused_queues)
         self.by_endpoint = MappingProxyType(rules)
         bounds = [(endpoint, bound) for endpoint, its in rules.items() for bound in its.bounds]
         self.capped = frozenset(endpoint for endpoint, bound in bounds if bound.max_in_flight is not None)
         self.windowed = frozenset(endpoint for endpoint, bound in bounds if bound.rate and bound.rate.is_sliding)
         # Last: a reader of the revision must find all rules of it.
         self.revision = revision
+
+
+class _Found(NamedTuple):
+    rules: dict[str, Rules]
+    paused_queues: set[str]
+    revision: int
+
+    @classmethod
+    def of(cls, rows: Iterable[Any]) -> "_Found":
+        rules, paused_queues, revision = dict[str, Rules](), set[str](), 0
+        for row in rows:
+            if row.queue is not None:
+                paused_queues.add(row.queue)
+            elif row.name is not None:
+                rules[row.name] = Rules(readable_limits(row.limits, row.name), row.breaker, row.is_paused)
+            else:
+                revision = row.revision
+        return cls(rules, paused_queues, revision)
 
 
 def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> EndpointLimits | None:

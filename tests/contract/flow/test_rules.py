@@ -8,12 +8,13 @@ from sqlalchemy import text
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import FlowRules, Rules
+from app.queue.claiming.endpoint_rules import RULES, FlowRules, Rules
 from brokers.flow_state import FLOW_STATE, FlowState
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.contract.conftest import worker_process
-from tests.target_rules import current_rules
+from tests.contract.conftest import StartWorker, worker_process
+from tests.target_rules import current_rules, set_rules
+from tests.verdicts import success
 from tests.waiting import eventually
 
 SET = text("UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = :name")
@@ -60,24 +61,45 @@ def test_change_is_read_without_a_claim_and_wakes_the_consumers(limited: str, pr
 
 
 class ChangesAfterRead:
-    """Database that changes its rules immediately after each read."""
+    """Database that changes its rules immediately after each read of all rules."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *statements: tuple[object, dict[str, object]]) -> None:
         self._database = database
+        self._statements = statements
 
     def fetch(self, *arguments: Any) -> Any:
         found = self._database.fetch(*arguments)
-        change(self._database, (PAUSE, {"name": "target"}))
+        if arguments[0] is RULES:
+            change(self._database, *self._statements)
         return found
 
 
 def test_change_reported_during_a_read_of_the_rules_is_not_missed(database: Database) -> None:
     """A claim of another thread reports the change; otherwise the rules stay outdated until the next change."""
-    rules = FlowRules(ChangesAfterRead(database))  # type: ignore[arg-type]
+    rules = FlowRules(ChangesAfterRead(database, (PAUSE, {"name": "target"})))  # type: ignore[arg-type]
     assert rules.refresh()
     assert rules.of("target") is None
     assert rules.refresh(rules.revision + 1)
     assert rules.of("target") == Rules(None, None, is_paused=True)
+
+
+@pytest.mark.parametrize("limits", [None, {"max_in_flight": 1}])
+def test_endpoint_runs_while_other_endpoints_change_during_each_read_of_the_rules(
+    database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any] | None
+) -> None:
+    """Ten thousand rules take longer to read than the next change, so the rules of a process are never the newest."""
+    set_rules(database, limits)
+    _, process = start_worker(lambda attempt: attempt.complete(success({})), capacity=4)
+    monkeypatch.setattr(process.rules, "_database", ChangesAfterRead(process.database))
+    change(database)
+    rows.add_executions(database, 20)
+    process.inboxes.wake()
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 20}, what="all executions to succeed")
+    set_rules(database, paused=True)
+    rows.add_executions(database, 20)
+    process.inboxes.wake()
+    eventually(lambda: process.rules.of("target") == Rules(None, None, is_paused=True), what="the pause")
+    assert rows.statuses(database) == {"SUCCESS": 20, "QUEUED": 20}
 
 
 def test_process_drops_changes_that_the_database_has_lost(process: WorkerProcess) -> None:
