@@ -8,7 +8,7 @@ MAX_READ = 2_000  # names of each table, by name or newest first
 
 _LIMITS = {"hits": MAX_HITS, "read": MAX_READ, "inline": INLINE_PREFIX, "length": len(INLINE_PREFIX)}
 
-# A dead letter has the id of its last attempt.
+# A dead letter has the id of its last attempt. Whole names are found here, however many rows a table of names has.
 IDS = statement(
     "search.ids",
     """
@@ -27,6 +27,16 @@ IDS = statement(
     SELECT 'redrive', redrive_id, status, 'id' FROM redrives WHERE redrive_id = :word
     UNION ALL
     SELECT 'bulk_operation', operation_id, action, 'id' FROM bulk_operations WHERE operation_id = :word
+    UNION ALL
+    SELECT 'endpoint', name, spec->>'url', 'name' FROM endpoints WHERE name = :word AND deleted_at IS NULL
+    UNION ALL
+    SELECT 'payload_spec', name, NULL, 'name' FROM payload_specs WHERE name = :word
+    UNION ALL
+    SELECT 'config', name, NULL, 'name' FROM configs WHERE name = :word
+    UNION ALL
+    SELECT 'secret', name, NULL, 'name' FROM secrets WHERE name = :word
+    UNION ALL
+    SELECT 'notification_rule', name, NULL, 'name' FROM notification_rules WHERE name = :word
     """,
 )
 NAMES = statement(

@@ -18,6 +18,12 @@ from tests.integration.console.visitor import page_rule
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
 from tests.integration.statements import Statements
 
+CONFIGS = "INSERT INTO configs (name, values_json) SELECT 'a-' || n, '{}' FROM generate_series(1, :many) AS n"
+ENDPOINTS = """
+    INSERT INTO endpoints (name, endpoint_type, spec)
+    SELECT 'a-' || n, 'HTTP', '{"url": "http://a"}' FROM generate_series(1, :many) AS n
+"""
+
 
 def found(api: Api, word: str) -> list[tuple[str, str, str]]:
     response = api.get("/search", q=word)
@@ -58,6 +64,16 @@ def test_parts_of_names_of_the_catalog_are_found(api: Api) -> None:
     assert found(api, "spe") == [("payload_spec", "spec", "name")]
     assert found(api, "onfi") == [("config", "config", "name"), ("endpoint", "target", "url")]
     assert found(api, "tok") == [("secret", "token", "name")]
+
+
+def test_whole_name_is_found_behind_all_that_are_read_for_parts_of_names(api: Api, database: Database) -> None:
+    register(api, "zulu")
+    assert api.post("/configs", {"name": "zulu", "values": {}}).status_code == 201
+    many = {"many": store.MAX_READ}
+    database.fetch(text(f"{CONFIGS} RETURNING 1"), many)
+    database.fetch(text(f"{ENDPOINTS} RETURNING 1"), many)
+    assert found(api, "zulu") == [("endpoint", "zulu", "name"), ("config", "zulu", "name")]
+    assert found(api, "zul") == []
 
 
 def test_hosts_and_targets_are_found(api: Api, database: Database) -> None:
