@@ -17,16 +17,15 @@ LOOKS = list(product(("light", "dark"), (WIDE, PHONE)))
 def check_pages(browser: Browser, base: str, key: str, paths: Mapping[str, str]) -> None:
     """Check each page, given by name and path, in one look at random; in all looks with TEST_FUZZ=1."""
     looks = {name: choice_of(LOOKS, len(LOOKS)) for name in paths}
-    with Breaches() as breaches:
+    # One tab for all looks: a tab and its sign-in take longer than a page.
+    with Breaches() as breaches, tab_of(browser, base) as tab:
+        tab.sign_in(key)
         for scheme, size in LOOKS:
-            shown = [name for name in paths if (scheme, size) in looks[name]]
-            if not shown:
-                continue
-            with tab_of(browser, base, viewport=size, color_scheme=scheme) as tab:
-                tab.sign_in(key)
-                for name in shown:
-                    with breaches.case(name, scheme, size["width"]):
-                        _check(tab, paths[name], f"{name}-{scheme}-{size['width']}")
+            tab.page.emulate_media(color_scheme=scheme)
+            tab.page.set_viewport_size(size)
+            for name in (name for name in paths if (scheme, size) in looks[name]):
+                with breaches.case(name, scheme, size["width"]):
+                    _check(tab, paths[name], f"{name}-{scheme}-{size['width']}")
 
 
 def _check(tab: Tab, path: str, title: str) -> None:
