@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, StorageState, sync_playwright
 
 from app.dev.stack.runner import Stack
 from app.kernel import db
@@ -58,9 +58,17 @@ def key(database: Database) -> str:
     return api_keys.create(database, "visitor", [Scope.ADMIN], None)
 
 
-@pytest.fixture
-def tab(browser: Browser, stack: Stack, key: str) -> Iterator[Tab]:
-    """A tab that has signed in."""
+@pytest.fixture(scope="module")
+def session(browser: Browser, stack: Stack, key: str) -> StorageState:
+    """The cookie of a person who has signed in; its session is shared, so no test with `tab` signs out."""
     with tab_of(browser, stack.url) as tab:
         tab.sign_in(key)
+        return tab.page.context.storage_state()
+
+
+@pytest.fixture
+def tab(browser: Browser, stack: Stack, session: StorageState) -> Iterator[Tab]:
+    """A tab of a person who has signed in, on the first page."""
+    with tab_of(browser, stack.url, storage_state=session) as tab:
+        tab.open("/console")
         yield tab
