@@ -73,6 +73,8 @@ def launched(playwright: Playwright, path: str) -> Iterator[Browser]:
     """Start Chromium."""
     # Root needs --no-sandbox; the pages are our own.
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    # Without this limit, Chromium starts a spare process for almost each tab. Contexts never share a process.
+    options.append("--renderer-process-limit=1")
     browser = playwright.chromium.launch(executable_path=path, args=options)
     yield browser
     browser.close()
