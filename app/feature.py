@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from app.catalog.check_spec import SpecCheck as SpecCheck
     from app.cli.catalog_section import CatalogSection as CatalogSection
+    from app.console.http.console_page import ConsolePage as ConsolePage
     from app.kernel.db import Database as Database
     from app.kernel.function_types import Hint as Hint
     from app.kernel.function_types import WrittenEvents as WrittenEvents
@@ -59,6 +60,14 @@ class Feature:
 
     def commands(self) -> "Sequence[Command]":
         """Return commands and groups of `flask --app app`."""
+        return ()
+
+    def pages(self) -> "Sequence[ConsolePage]":
+        """Return pages of the console, for web processes.
+
+        Returns:
+            Pages, whose templates are in the folder `templates` of the feature. They name the page that they follow.
+        """
         return ()
 
     def handlers(self) -> "Sequence[Handler]":

@@ -6,7 +6,7 @@ The list of the pages has all of them. A page with an unknown part of its path f
 import re
 from collections.abc import Iterator, Mapping
 
-from app.console.pages import PAGES
+from app.console.pages import all_pages
 
 _QUERIES = {
     "overview": ("window=24h", "window=30d"),
@@ -27,7 +27,6 @@ _QUERIES = {
     "schedules": ("sort=starts", "endpoint={endpoint}", "zone=Europe/Berlin"),
     "schedules_bulk": ("action=resume",),
     "spread": ("date=2099-01-01&minute=120",),
-    "what_if": ("length=1d",),
     "history": ("last=24h", "last=30d", "endpoint={endpoint}&last=30d"),
     "deliveries": ("from=2020-01-01T00:00:00Z", "from=2020-01-01T00:00:00Z&endpoint={endpoint}"),
     "letters": (
@@ -41,7 +40,7 @@ _QUERIES = {
     "routes": ("endpoint={endpoint}",),
     "search": ("q=report-1", "q=nobody", "q={execution_id}", "q=team=nobody"),
 }
-"""Filters by page: common, rare and absent values."""
+"""Filters by page: common, rare and absent values. A page of a feature has its own examples."""
 
 
 def addresses(places: Mapping[str, str], name: str) -> Iterator[str]:
@@ -53,7 +52,7 @@ def addresses(places: Mapping[str, str], name: str) -> Iterator[str]:
     def place(part: re.Match[str]) -> str:
         return places.get(f"{name}.{part[1]}") or places[part[1]]
 
-    page = next(page for page in PAGES if page.name == name)
+    page = next(page for page in all_pages() if page.name == name)
     path = "/console" + re.sub(r"<(?:\w+:)?(\w+)>", place, page.path)
-    for query in ("", *_QUERIES.get(name, ())):
+    for query in ("", *_QUERIES.get(name, page.examples)):
         yield f"{path}?{query.format_map(places)}" if query else path

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from app.console.pages import PAGES
+from app.console.pages import all_pages
 from app.dev.stack.runner import Stack
 from app.features.rollups import rollup_slots
 from app.kernel.access import api_keys, console_sessions
@@ -42,7 +42,7 @@ def signed_in(browser: Browser, stack: Stack, key: str, **options: object) -> It
 
 @pytest.mark.sampled
 def test_pages_break_no_rule_of_accessibility_and_fit(browser: Browser, stack: Stack, key: str) -> None:
-    plain = {page.name: f"/console{page.path}" for page in PAGES if "<" not in page.path}
+    plain = {page.name: f"/console{page.path}" for page in all_pages() if "<" not in page.path}
     check_pages(browser, stack.url, key, {"sign-in": "/console/sign-in", "nowhere": "/console/nowhere"} | plain)
 
 

@@ -62,6 +62,9 @@ class ConsolePage:
         path: Its route below /console.
         nav: Name in the navigation; empty if the page is not in it.
         under: Name of the page in the navigation that is marked while this page is shown.
+        after: Name of the page that a page of a feature follows in the navigation.
+        examples: Queries with which the page reads most, for tests and measurements.
+        link: Label of a link on the page `under`, which gives it the filter of that page; empty for no link.
         has_request: Whether `reads` answers with the values of the page, so that its footer has the request.
         regions: Its regions by name; the module of another feature may add one.
     """
@@ -76,12 +79,18 @@ class ConsolePage:
         nav: str = "",
         shortcut: str = "",
         under: str = "",
+        after: str = "",
+        link: str = "",
+        examples: Sequence[str] = (),
         has_request: bool = True,
     ) -> None:
         self.name = name
         self.nav = nav
         self.shortcut = shortcut
         self.under = under or name
+        self.after = after
+        self.link = link
+        self.examples = examples
         self.title = title
         self.path = path
         self.has_request = has_request
@@ -205,6 +214,7 @@ def frame(page: ConsolePage | None) -> Values:
         "lacks": {scope: allowed for scope, allowed in SCOPES.items() if key is not None and not key.allows(scope)},
         "places": [(each.title, to(each.name)) for each in pages if key is not None and each.is_open],
         "navigation": [(each.nav, to(each.name), each.shortcut, each.name) for each in pages if each.nav],
+        "offered": [each for each in pages if each.link and page and each.under == page.name and each.is_open],
         "notice": notices.current(),
         "theme": theme(),
         "is_insecure": not session_cookie.is_secure(),

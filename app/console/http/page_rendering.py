@@ -1,6 +1,8 @@
 """Rendering of templates: the environment of Jinja, and the functions that all templates may call."""
 
+import inspect
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -25,8 +27,9 @@ from app.console.views import (
     typed_count,
     words,
 )
+from app.feature import Feature
 
-FOLDER = Path(__file__).parents[1] / "templates"
+_LOADER = FileSystemLoader(Path(__file__).parents[1] / "templates")
 _PERIODS = ("created_after", "created_before", "failed_after", "failed_before")
 
 
@@ -34,7 +37,7 @@ _PERIODS = ("created_after", "created_before", "failed_after", "failed_before")
 def environment() -> Environment:
     """Return the environment; a misspelt variable of a template is an error."""
     found = Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=_LOADER,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -71,6 +74,12 @@ def environment() -> Environment:
         up_to=delivery_totals.up_to,
     )
     return found
+
+
+def add_templates(features: Iterable[Feature]) -> None:
+    """Find the templates of features, each in the folder `templates` of its package."""
+    folders = [str(Path(inspect.getfile(type(feature))).with_name("templates")) for feature in features]
+    _LOADER.searchpath += [folder for folder in folders if folder not in _LOADER.searchpath]
 
 
 def render(template: str, **values: Any) -> str:

@@ -22,8 +22,6 @@ from app.console.pages import (
     letter_page,
     letters_page,
     new_job_page,
-    notification_rule_page,
-    notifications_page,
     overview_page,
     processes_page,
     redrive_page,
@@ -36,13 +34,13 @@ from app.console.pages import (
     time_zone_page,
     uncertain_page,
     walks_page,
-    what_if_page,
     workflow_page,
     workflows_page,
 )
 from app.console.pages import job_actions as _job_actions  # noqa: F401 - registers its actions
+from app.features import FEATURES
 
-PAGES: tuple[ConsolePage, ...] = (
+_PAGES: tuple[ConsolePage, ...] = (
     overview_page.page,
     executions_page.page,
     execution_page.page,
@@ -57,7 +55,6 @@ PAGES: tuple[ConsolePage, ...] = (
     schedules_bulk_page.page,
     spread_page.page,
     schedule_editor_page.page,
-    what_if_page.page,
     history_page.page,
     letters_page.page,
     letter_page.page,
@@ -73,10 +70,6 @@ PAGES: tuple[ConsolePage, ...] = (
     workflows_page.page,
     workflow_page.page,
     workflow_page.retry_page,
-    notifications_page.page,
-    notification_rule_page.rule_page,
-    notification_rule_page.edit_page,
-    notification_rule_page.new_page,
     catalogue_page.page,
     catalogue_page.one_page,
     catalogue_page.new_page,
@@ -88,4 +81,19 @@ PAGES: tuple[ConsolePage, ...] = (
     search_page.page,
     time_zone_page.page,
 )
-"""All pages, in the order of the navigation."""
+"""Pages of the console itself, in the order of the navigation."""
+
+
+def all_pages() -> list[ConsolePage]:
+    """Return all pages in the order of the navigation.
+
+    A page of a feature follows the page `after`, else the page before it in the list of its feature, else all pages.
+    """
+    found = list(_PAGES)
+    for feature in FEATURES:
+        place = len(found)
+        for page in feature.pages():
+            place = next((number for number, each in enumerate(found, 1) if each.name == page.after), place)
+            found.insert(place, page)
+            place += 1
+    return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.feature import CatalogSection, Check, Chore, ChoreContext, Command, Handler, Resource
+    from app.feature import CatalogSection, Check, Chore, ChoreContext, Command, ConsolePage, Handler, Resource
 
 
 class Notifications(Feature):
@@ -41,3 +41,9 @@ class Notifications(Feature):
         from app.features.notifications.cli import RuleSection
 
         return [RuleSection()]
+
+    def pages(self) -> "Sequence[ConsolePage]":
+        from app.features.notifications.pages import notification_rule_page as rule
+        from app.features.notifications.pages import notifications_page
+
+        return [notifications_page.page, rule.rule_page, rule.edit_page, rule.new_page]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
-    from app.feature import Command, Resource
+    from app.feature import Command, ConsolePage, Resource
 
 
 class Simulate(Feature):
@@ -21,3 +21,8 @@ class Simulate(Feature):
         from app.features.simulate import cli
 
         return [cli.command]
+
+    def pages(self) -> "Sequence[ConsolePage]":
+        from app.features.simulate.pages import what_if_page
+
+        return [what_if_page.page]

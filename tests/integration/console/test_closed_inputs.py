@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.console.pages import PAGES
+from app.console.pages import all_pages
 from app.console.pages.list_exports import EXPORTS
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
@@ -37,7 +37,7 @@ def places(api: Api, database: Database) -> dict[str, str]:
     register(api, "chat")
     database.fetch(text("UPDATE jobs SET input = CAST(:input AS JSONB)"), {"input": f'{{"order": "{INPUT}"}}'})
     nodes = [{"name": "a", "endpoint": "chat", "input": {"text": DEFINED}}]
-    rule = {"name": "fails", "events": ["execution.failed"], "channels": ["chat"], "all": True}
+    rule = {"name": "target", "events": ["execution.failed"], "channels": ["chat"], "all": True}
     assert api.post("/notification-rules", rule).status_code == 201
     before = created(api, cron(input={"user_id": f"{INPUT}-1"}))["job_id"]
     changed = api.send("PUT", f"/jobs/{before}", json={"input": {"user_id": f"{INPUT}-2"}})
@@ -46,8 +46,6 @@ def places(api: Api, database: Database) -> dict[str, str]:
     return {
         "endpoint": "target",
         "name": "target",
-        "notification_rule.name": "fails",
-        "notification_edit.name": "fails",
         "catalogue_one.name": "config",
         "kind": "configs",
         "execution_id": story.failed,
@@ -72,7 +70,7 @@ def test_no_page_region_or_export_shows_an_input_or_an_answer(
 ) -> None:
     caplog.set_level(logging.INFO)
     admin = Visitor(closed, Scope.ADMIN)
-    pages = [each for page in PAGES if page.name != "schedule_editor" for each in addresses(places, page.name)]
+    pages = [each for page in all_pages() if page.name != "schedule_editor" for each in addresses(places, page.name)]
     pages += [f"/console/workflows/{places['workflow_id']}?node=a"]
     regions = {each for page in pages for each in regions_of(admin.get(page))}
     assert {"life", "attempts", "versions", "state", "node"} <= {each.partition("region=")[2] for each in regions}

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.console.access import guard
 from app.console.http.actions import ACTIONS, address
 from app.console.http.console_page import ConsolePage
-from app.console.pages import PAGES
+from app.console.pages import all_pages
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
@@ -18,7 +18,7 @@ from tests.cases import each_case
 from tests.integration.client import running
 from tests.integration.console.visitor import OWN, Visitor
 
-PLAIN = [page for page in PAGES if "<" not in page.path]
+PLAIN = [page for page in all_pages() if "<" not in page.path]
 NAMES = [page.name for page in PLAIN]
 
 

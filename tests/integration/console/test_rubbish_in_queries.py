@@ -2,19 +2,18 @@
 
 import random
 import re
-from pathlib import Path
 
 from flask import Flask
 
-from app.console.pages import PAGES
+from app.console.pages import all_pages
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import InternalError
 from tests.cases import Breaches, choice_of
+from tests.console_sources import MODULES, TEMPLATES
 from tests.console_story import Story
 from tests.integration.console.visitor import Visitor
 
-FOLDER = Path(__file__).parents[3] / "app" / "console"
 FIELDS = re.compile(
     r"""(?:text|choice|flag|whole|instant|many|json)\(\s*["'](\w+)["']|\bname="([\w:]+)"|\bui\.\w+\(\s*["'](\w+)["']"""
 )
@@ -28,8 +27,9 @@ MANY = 3  # fields with rubbish in one address
 
 def named() -> list[str]:
     """Return the names of all fields that a page may read."""
-    files = [*(FOLDER / "pages").glob("*.py"), *(FOLDER / "templates").rglob("*.html")]
-    found = {name for path in files for names in FIELDS.findall(path.read_text()) for name in names if name}
+    found = {
+        name for path in (*MODULES, *TEMPLATES) for names in FIELDS.findall(path.read_text()) for name in names if name
+    }
     return sorted(found | {*OTHERS})
 
 
@@ -42,7 +42,7 @@ def test_rubbish_fails_no_page(app: Flask, database: Database) -> None:
         "instant": "now",
         "kind": "configs",
     }
-    paths = [f"/console{page.path}" for page in PAGES]
+    paths = [f"/console{page.path}" for page in all_pages()]
     paths = [re.sub(r"<(\w+)>", lambda part: places.get(part[1], "x"), path) for path in paths]
     with Breaches() as breaches:
         for path, rubbish in choice_of([(path, text) for path in paths for text in RUBBISH], 6):

@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 
 from app.console.http.console_page import ConsolePage
-from app.console.pages import PAGES
+from app.console.pages import all_pages
 from app.web.registration import resources
+from tests.console_sources import APP, MODULES, TEMPLATES
 
-FOLDER = Path(__file__).parents[3] / "app" / "console"
-TEMPLATES = sorted(FOLDER.rglob("*.html"))
-MODULES = sorted(FOLDER.rglob("*.py"))
+PAGES = all_pages()
 PAGE = re.compile(r"""\bto\(\s*["'](\w+)["']""")
 OPERATION = re.compile(r'"((?:GET|POST|PUT|PATCH|DELETE) /[^" ]*)"(?! ~)')  # the start of the process checks modules
 REGION = re.compile(r"""\bregion\(\s*["'](\w+)["']""")
@@ -18,7 +17,7 @@ OF_THE_CONSOLE = {"sign_in", "sign_out"}
 
 def named(pattern: re.Pattern[str], files: list[Path]) -> set[tuple[str, str]]:
     """Return the matches in files of the console, with the file."""
-    return {(path.relative_to(FOLDER).as_posix(), name) for path in files for name in pattern.findall(path.read_text())}
+    return {(path.relative_to(APP).as_posix(), name) for path in files for name in pattern.findall(path.read_text())}
 
 
 def test_links_lead_to_pages_that_exist() -> None:
@@ -42,4 +41,5 @@ def test_regions_of_a_page_are_registered() -> None:
 
 
 def template_of(page: ConsolePage) -> Path:
-    return FOLDER / "templates" / "page" / f"{page.name}.html"
+    (found,) = [path for path in TEMPLATES if path.match(f"templates/page/{page.name}.html")]
+    return found

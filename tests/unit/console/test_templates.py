@@ -7,9 +7,8 @@ import pytest
 
 from app.features.events import change_marks
 from schema.creation import FIRST_ROWS
+from tests.console_sources import MODULES, TEMPLATES
 
-FOLDER = Path(__file__).parents[3] / "app" / "console" / "templates"
-TEMPLATES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.html"))
 TAG = re.compile(r"<[a-zA-Z][^<>]*(?:{[{%].*?[%}]}[^<>]*)*>", re.DOTALL)
 
 
@@ -34,19 +33,19 @@ def faults(text: str) -> list[str]:
 
 def test_regions_follow_changes_that_the_pulse_sends() -> None:
     sent = set(re.findall(r"SELECT '(\w+)'", str(change_marks.READ))) | set(re.findall(r"\('(\w+)'\)", FIRST_ROWS[0]))
-    pages = "".join(path.read_text() for path in (FOLDER.parent / "pages").glob("*.py"))
+    pages = "".join(path.read_text() for path in MODULES)
     followed = {name for names in re.findall(r'live="([^"]*)"', pages) for name in names.split()}
     assert followed - sent == set()
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_template_has_no_inline_code_and_a_nonce_wherever_htmx_acts(template: str) -> None:
-    assert faults((FOLDER / template).read_text()) == []
+@pytest.mark.parametrize("template", TEMPLATES, ids=str)
+def test_template_has_no_inline_code_and_a_nonce_wherever_htmx_acts(template: Path) -> None:
+    assert faults(template.read_text()) == []
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_names_of_cells_on_phones_are_those_of_the_columns(template: str) -> None:
-    text = (FOLDER / template).read_text()
+@pytest.mark.parametrize("template", TEMPLATES, ids=str)
+def test_names_of_cells_on_phones_are_those_of_the_columns(template: Path) -> None:
+    text = template.read_text()
     named = (name for line in text.splitlines() if "ui.table(" in line for name in re.findall(r'"([^"]*)"', line))
     columns = {name.lstrip("#*-") for name in named}
     cells = set(re.findall(r'data-label="([^"{]+)"', text))

@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from app.console.pages import notification_rule_page
 from app.features.control import shared_figures
+from app.features.notifications.pages import notification_rule_page
 from app.features.rollups import rollup_slots
 from app.features.rollups.rollup_slots import advance
 from app.kernel.access.api_keys import Scope

@@ -26,7 +26,16 @@ _OVERLAPS = ((Overlap.ALLOW.value, "start anyway"), (Overlap.SKIP.value, "leave 
 _OUTAGE = ("outage_start", "outage_end")
 _FIELDS = ("length", "takes", "catch_up", "overlap")
 
-page = ConsolePage("what_if", "/schedules/what-if", "What if", reads="POST /schedules/simulate", under="schedules")
+page = ConsolePage(
+    "what_if",
+    "/schedules/what-if",
+    "What if",
+    reads="POST /schedules/simulate",
+    under="schedules",
+    after="schedule_editor",
+    link="What if…",
+    examples=["length=1d"],
+)
 
 
 @page.show

@@ -17,6 +17,7 @@ page = ConsolePage(
     reads="GET /notification-rules",
     nav="Notifications",
     shortcut="n",
+    after="workflow_retry",
 )
 
 
