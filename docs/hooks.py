@@ -14,6 +14,15 @@ _PICTURE = re.compile(r'<picture>.*? srcset="([^"]+)".*? src="([^"]+)" alt="([^"
 _ITEM = re.compile(r" *(?:[-*]|\d+\.) ")
 
 
+def on_config(config: Any) -> Any:
+    """Replace `how-to/*` in the navigation by the other pages of that folder, so that a page can be removed."""
+    (pages,) = [section["How-to"] for section in config.nav if isinstance(section, dict) and "How-to" in section]
+    others = {f"how-to/{path.name}" for path in (ROOT / "docs" / "how-to").glob("*.md")} - {*pages}
+    place = pages.index("how-to/*")
+    pages[place : place + 1] = sorted(others)
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add the root documents to the files of docs/."""
     for name in ROOT_DOCUMENTS:

@@ -30,7 +30,7 @@ def shares(counts: Mapping[str, list[int]]) -> dict[str, float]:
 
 def words_of(document: Path) -> int:
     """Return the words of a document, without blocks of code and the marks of tables and pictures."""
-    text = re.sub(r"^ *```.*?^ *```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^ *```.*?^ *```|<!--.*?-->", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r'<picture>.* alt="([^"]*)"></picture>', r"\1", text)
     return sum(re.search(r"\w", word) is not None for word in text.split())
 

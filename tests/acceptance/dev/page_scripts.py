@@ -5,22 +5,10 @@ from pathlib import Path
 
 from app.dev.process.ports import free_port
 from tests.cases import choice_of
-from tests.code_blocks import DOCS, ROOT, blocks_of, script_of
+from tests.code_blocks import DOCS, ROOT, RUN_BY, Block, blocks_of, runs_of, script_of
 
-# The blocks of each page that run here, in the order of the pages. The last page changes the key of the secrets.
-PAGES = {
-    "tutorial/first-job.md": slice(1, None),  # after `make dev`
-    "tutorial/django.md": slice(1, None),  # after the installation
-    "tutorial/receiving.md": slice(2, 3),  # after the installation
-    "how-to/celery.md": slice(3, None),  # after the blocks of actors
-    "how-to/qstash.md": slice(None),
-    "how-to/callbacks.md": slice(1),
-    "how-to/notifications.md": slice(1),
-    "how-to/bulk.md": slice(None),
-    "how-to/operations.md": slice(None),
-    "how-to/simulate.md": slice(None),
-    "how-to/rotate-keys.md": slice(None),
-}
+PATH = "tests/acceptance/dev/page_scripts.py"  # in the comments before blocks: see `runs_of`
+LAST = "how-to/rotate-keys.md"  # changes the key of the secrets
 ARRIVED = {
     "README.md": ['"status":"SUCCESS"', "/ok/welcome", "'endpoint': 'welcome-2'"],
     "tutorial/first-job.md": ["/ok/reminder", "SUCCESS\n"],
@@ -38,15 +26,25 @@ trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 END = "kill $(jobs -p) 2> /dev/null && wait || true"
 
 
+def pages() -> list[str]:
+    """Return the pages with blocks that run here, in their order."""
+    found = [page.relative_to(DOCS).as_posix() for page in DOCS.glob("*/*.md") if _steps_of(page)]
+    return sorted(found, key=lambda name: (name == LAST, name))
+
+
+def _steps_of(page: Path) -> list[Block]:
+    return [block for block, run in zip(blocks_of(page), runs_of(page), strict=True) if run == RUN_BY + PATH]
+
+
 def run(exports: str, folder: Path) -> None:
     """Run README and a third of the pages in one shell, below an empty folder; `exports` is what `make dev` prints."""
     (folder / "checkout").mkdir()
     (folder / "checkout" / "receiver").symlink_to(ROOT / "receiver")
     port = free_port()
-    chosen = choice_of(list(PAGES), 3)
+    chosen = choice_of(pages(), 3)
     scripts = [exports, PREFACE, f"export PORT={port}", _first_steps()]
-    for page in (page for page in PAGES if page in chosen):
-        scripts += [f"cd {folder}/checkout; echo '--- {page}'", script_of(*blocks_of(DOCS / page)[PAGES[page]]), END]
+    for page in (page for page in pages() if page in chosen):
+        scripts += [f"cd {folder}/checkout; echo '--- {page}'", script_of(*_steps_of(DOCS / page)), END]
     scripts.insert(-2, "flask --app app doctor")
     script = "\n".join(scripts).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
     done = subprocess.run(["bash", "-c", script], text=True, capture_output=True, timeout=300, check=False)
