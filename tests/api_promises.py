@@ -1,13 +1,20 @@
-"""Promises of an OpenAPI document to its clients, one a line; `python -m tests.api_promises < document` prints them.
+"""Promises of an OpenAPI document to its clients, one a line; `python -m tests.api_promises` writes them for a release.
 
-`tests/unit/released_api.txt` has the lines of the last release. A later document may add lines, except lines that begin
-with `requires`: requests that are complete today would be refused.
+`tests/unit/released_api.txt` has the lines of the last release, and a file beside the unit tests of a feature has the
+lines of its operations. A later document may add lines, except lines that begin with `requires`: requests that are
+complete today would be refused.
 """
 
-import json
-import sys
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from app.web.registration import resources
+
+UNIT = Path(__file__).parent / "unit"
+NAME = "released_api.txt"
 
 REQUIRES = "requires "
 _REFERENCE = "#/components/schemas/"
@@ -33,6 +40,29 @@ def breaches(released: set[str], present: set[str]) -> list[str]:
     known = {line.split()[1] for line in released}
     added = {line for line in present - released if line.startswith(REQUIRES) and line.split()[1] in known}
     return sorted(lost | {f"new: {line}" for line in added})
+
+
+def released() -> set[str]:
+    """Return the promises of the last release, without the features that were removed since."""
+    return {line for file in (UNIT / NAME, *UNIT.glob(f"features/*/{NAME}")) for line in file.read_text().splitlines()}
+
+
+def by_feature(lines: set[str], document: Json) -> dict[str, set[str]]:
+    """Divide promises by the only feature with the operation or the schema; the name is empty for any others."""
+    owners = defaultdict[str, set[str]](set)
+    for resource in resources():
+        for operation, view in resource.operations.values():
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", operation.path)
+            feature = re.match(r"app\.features\.(\w+)", view.__module__)
+            owners[f"{operation.method}:{path}"].add(feature[1] if feature else "")
+    for name, operation in _operations(document):
+        for schema in _reachable(document["components"]["schemas"], [_references(operation)]):
+            owners[schema] |= owners[name]
+    found = defaultdict[str, set[str]](set)
+    for line in lines:
+        owner = owners[line.split()[1]]
+        found[next(iter(owner)) if len(owner) == 1 else ""].add(line)
+    return found
 
 
 def _operations(document: Json) -> Iterator[tuple[str, Json]]:
@@ -101,5 +131,14 @@ def _reachable(schemas: Json, first: list[set[str]]) -> set[str]:
     return found
 
 
+def main() -> None:
+    from tests.integration.http.document import document
+
+    for feature, lines in by_feature(promises(document()), document()).items():
+        file = UNIT / "features" / feature / NAME if feature else UNIT / NAME
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(f"{line}\n" for line in sorted(lines)))
+
+
 if __name__ == "__main__":
-    print(*sorted(promises(json.load(sys.stdin))), sep="\n")
+    main()
