@@ -10,8 +10,8 @@ PARTS = {"web": ["app.web", "app.cli"], "worker": ["actors", "brokers"], "schedu
 # Modules of features that a part never imports.
 FOREIGN = {
     "web": re.compile(r"[._](chores|admission)$"),
-    "worker": re.compile(r"[._](api|chores|cli|checks|pages|reasons|section)$"),
-    "scheduler": re.compile(r"[._](admission|api|cli|pages|reasons|section)$"),
+    "worker": re.compile(r"[._](api|chores|cli|checks|pages?|reasons|section)$"),
+    "scheduler": re.compile(r"[._](admission|api|cli|pages?|reasons|section)$"),
 }
 PROBE = "app.kernel.metrics.probe"
 OPTIONAL = {"app.kernel.tracing.sdk"}  # needs the extra `traces`
