@@ -147,9 +147,8 @@ class ClaimConsumer(Consumer):
                 if not self._is_poll_late:
                     if discovery.poll_at > now:
                         discovery.scan(now)
-                    elif not discovery.skips_poll(now) and (newest := discovery.poll(now)) > revision:
-                        process.rules.refresh(newest)
-                        return  # claim by the new rules
+                    elif not discovery.skips_poll(now):
+                        discovery.poll(now)
             self._inbox.has_room = False  # a refusal from here on is followed by a wake-up
             self._is_away &= not self._claimer.claim(revision)
         except UnavailableError as error:

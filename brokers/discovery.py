@@ -136,8 +136,8 @@ class Discovery:
         self.poll_at = now + self._longest_wait * random.uniform(0.9, 1.1)
         return True
 
-    def poll(self, asked_at: float) -> int:
-        """Poll; return the revision of the endpoint rules."""
+    def poll(self, asked_at: float) -> None:
+        """Read the partitions with executions that are due soon."""
         late_since = EPOCH if asked_at >= self._start_at else self._late_since if asked_at >= self._late_at else None
         try:
             found = poll(
@@ -176,7 +176,6 @@ class Discovery:
             wait = min(wait, self._late_at - now)
         self._is_asked = wait < self._longest_wait * 0.9
         self.poll_at = now + max(wait, self._times.first_idle_wait_seconds)
-        return found.flow_revision
 
     def scan(self, now: float) -> None:
         """Run the next statement of a full scan."""

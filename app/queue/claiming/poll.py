@@ -37,9 +37,8 @@ def _polls(shards: int) -> str:
         )
     )
     return f"""
-    SELECT clock.db_now, clock.flow_revision, found.*
-      FROM (SELECT now() AS db_now,
-                   (SELECT revision FROM catalog_revision WHERE id = 'flow') AS flow_revision) AS clock
+    SELECT clock.db_now, found.*
+      FROM (SELECT now() AS db_now) AS clock
       LEFT JOIN (SELECT shard, endpoint, limit_key, priority,
                         min(run_at) AS run_at, count(*) AS found, max(run_at) AS seen
                    FROM ({arms}) AS entries
@@ -66,7 +65,6 @@ class Polled(NamedTuple):
     """
 
     now: datetime
-    flow_revision: int
     due: list[Due]
     known_until: datetime
     is_full: bool
@@ -104,4 +102,4 @@ def poll(
             is_full = True
         else:
             is_cut = late_since is not None
-    return Polled(now, max(row.flow_revision or 0 for row in rows), due, known_until, is_full, is_cut)
+    return Polled(now, due, known_until, is_full, is_cut)

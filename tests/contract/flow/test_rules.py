@@ -102,6 +102,21 @@ def test_endpoint_runs_while_other_endpoints_change_during_each_read_of_the_rule
     assert rows.statuses(database) == {"SUCCESS": 20, "QUEUED": 20}
 
 
+def test_consumer_reads_no_rules_for_a_change_of_another_endpoint(
+    database: Database, start_worker: StartWorker
+) -> None:
+    """Ten thousand rules take a tenth of a second to read; te-flow reads them twice a second at most."""
+    _, process = start_worker(lambda attempt: attempt.complete(success({})), capacity=4)
+    process.flow.stop()
+    before = process.rules.revision
+    rows.add_endpoint(database, "other")
+    change(database, (PAUSE, {"name": "other"}))
+    rows.add_executions(database, 20)
+    process.inboxes.wake()
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 20}, what="all executions to succeed")
+    assert process.rules.revision == before
+
+
 def test_process_drops_changes_that_the_database_has_lost(process: WorkerProcess) -> None:
     """A failover to a lagging replica loses changes; the next change then reuses a revision."""
     before = process.rules.revision

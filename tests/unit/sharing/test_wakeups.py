@@ -85,7 +85,7 @@ def test_poll_from_the_start_that_times_out_keeps_no_poll_from_its_watermark(mon
         read_from.append(late_since)
         if late_since is not None:
             raise UnavailableError("The statement took too long.")
-        return Polled(CLOCK, 1, [], CLOCK, is_full=False, is_cut=False)
+        return Polled(CLOCK, [], CLOCK, is_full=False, is_cut=False)
 
     monkeypatch.setattr(module, "poll", poll)
     monkeypatch.setattr(module.time, "monotonic", lambda: NOW + 10)

@@ -39,7 +39,7 @@ def test_nothing_is_claimed_after_a_pause_by_a_worker_that_has_not_read_it(
         succeed(attempt)
 
     _, process = start_worker(body, capacity=4)
-    process.flow.stop()  # from here on, only a claim or a poll refreshes the rules of this worker
+    process.flow.stop()  # from here on, only a claim refreshes the rules of this worker
     rows.add_executions(database, 3_000)
     process.inboxes.wake()
     assert started.wait(30)
