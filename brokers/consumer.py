@@ -28,7 +28,8 @@ AWAY_WAIT_SECONDS = 0.5
 PAUSED_WAIT_SECONDS = 0.25  # between two checks whether its queue was resumed
 APART_SECONDS = 0.02  # between the first statements of two consumers, which would need a connection each
 DELIVER = "deliver"  # the one actor: queues differ only in their workers
-MAX_PER_MESSAGE = 16  # prepared in sequence, while other threads prepare more and the loop sends
+MAX_PER_MESSAGE = 64  # prepared in sequence; each message wakes a thread, which wakes the loop
+MAX_PER_MESSAGE_OF_RETRIES = 16  # other threads prepare more meanwhile: some transports read the earlier attempts
 
 
 class ClaimedMessage(MessageProxy):
@@ -76,8 +77,10 @@ class ClaimConsumer(Consumer):
     def __next__(self) -> MessageProxy | None:
         deadline, claimer = time.monotonic() + self._timeout, self._claimer
         while not self._process.draining.is_set():
-            if claimer.claimed:
-                batch, claimer.claimed = claimer.claimed[:MAX_PER_MESSAGE], claimer.claimed[MAX_PER_MESSAGE:]
+            if claimed := claimer.claimed:
+                numbers = {attempt.claim.attempt for attempt in claimed[:MAX_PER_MESSAGE]}
+                size = MAX_PER_MESSAGE if numbers == {1} else MAX_PER_MESSAGE_OF_RETRIES
+                batch, claimer.claimed = claimed[:size], claimed[size:]
                 return ClaimedMessage(Message(self._queue, DELIVER, args=(batch,), kwargs={}, options={}))
             now = time.monotonic()
             if now >= deadline:

@@ -13,12 +13,12 @@ from app.kernel.metrics.series import ORPHANS, STALE
 from app.queue.claiming.poll import POLL_1, POLL_16
 from brokers import middleware
 from brokers.attempt import Attempt, Stage
-from brokers.consumer import ClaimConsumer
+from brokers.consumer import MAX_PER_MESSAGE, MAX_PER_MESSAGE_OF_RETRIES, ClaimConsumer
 from brokers.discovery import DiscoveryTimes
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import NEVER, take
-from tests.contract.broker.delivering import OK, Attempts, attempts_of
+from tests.contract.broker.delivering import LONG_MS, OK, Attempts, attempts_of
 from tests.contract.conftest import worker_process
 from tests.waiting import eventually
 
@@ -119,6 +119,24 @@ def test_attempt_in_flight_or_being_written_is_not_released_as_orphaned(
     assert process.values.total(ORPHANS) == 0
     assert rows.statuses(database) == {"SUCCESS": 4}
     assert process.values.total(STALE) == 0
+
+
+@pytest.mark.parametrize(("earlier_attempts", "most"), [(0, MAX_PER_MESSAGE), (1, MAX_PER_MESSAGE_OF_RETRIES)])
+def test_message_carries_many_first_attempts_or_few_retries(
+    process: WorkerProcess, earlier_attempts: int, most: int
+) -> None:
+    """Each message wakes a thread, but the retries of a message read their earlier attempts one after the other."""
+    count = 4 * MAX_PER_MESSAGE
+    process.shares.capacity = 10 * count
+    rows.add_executions(process.database, count, max_attempts=2)
+    with process.database.engine.begin() as connection:
+        connection.execute(text("UPDATE executions SET attempt_count = :count"), {"count": earlier_attempts})
+    consumer, sizes = ClaimConsumer(process, "http", LONG_MS), list[int]()
+    while sum(sizes) < count:
+        sizes.append(len(attempts := attempts_of(next(consumer))))
+        for attempt in attempts:
+            attempt.complete(OK)
+    assert max(sizes) == most
 
 
 def test_draining_process_claims_nothing(process: WorkerProcess, shards: int) -> None:
