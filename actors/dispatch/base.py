@@ -1,7 +1,6 @@
 """Interface of all transports: identity of a delivery, permission to send it, and the dispatcher."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -98,8 +97,7 @@ class Unconditional:
 UNCONDITIONAL = Unconditional()
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Identity of a delivery, the same on each attempt except for the number; user templates cannot override it.
 
     The id of the execution is the idempotency key.

@@ -7,7 +7,6 @@ equal those of HTTP deliveries.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -58,7 +57,7 @@ class NotificationDispatcher(Dispatcher):
     async def _send_all(self, channels: Sequence[Parts], spec: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         loop, identity = asyncio.get_running_loop(), progress.identity
         until = loop.time() + progress.timeout_ms / 1000 - _RESERVE_SECONDS
-        own = replace(identity, permission=_AskedOnce(identity.permission), soft_limit_ms=None)
+        own = identity._replace(permission=_AskedOnce(identity.permission), soft_limit_ms=None)
         shown = [server_of(channel) for channel in channels]
         results = _accepted_before(shown, identity)
         failures: list[DeliveryError] = []

@@ -1,6 +1,5 @@
 """No transport sends anything for a claim that was lost before the first byte."""
 
-import dataclasses
 import uuid
 from typing import Any
 
@@ -16,7 +15,7 @@ from app.queue.executions.execution_model import NotSentError
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, Withdrawn, identity, rendered, run
 
-WITHDRAWN = dataclasses.replace(identity(), permission=Withdrawn())
+WITHDRAWN = identity()._replace(permission=Withdrawn())
 
 
 def send(type_: EndpointType, **fields: Any) -> None:

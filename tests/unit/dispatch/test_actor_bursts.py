@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,7 @@ def test_process_that_writes_while_a_burst_arrives_ends_all_messages(
         with ThreadPoolExecutor(THREADS) as pool:
             left = iter(range(MESSAGES))
             working = [pool.submit(work, inbox, left) for _ in range(THREADS)]
-            sent = (replace(identity(f"e{number}"), permission=WrittenAtOnce()) for number in range(MESSAGES))
+            sent = (identity(f"e{number}")._replace(permission=WrittenAtOnce()) for number in range(MESSAGES))
             sending = (dispatcher.send(spec, each) for each in sent)
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):

@@ -185,7 +185,7 @@ class Noting(Unconditional):
 @pytest.mark.parametrize("has_lost_worker", [True, False])
 def test_start_is_recorded_after_a_loss_of_the_worker_only(sockets: Path, has_lost_worker: bool) -> None:
     service, noting = service_of(sockets, quick_registrations()), Noting()
-    about = replace(identity(), permission=noting, history=History(has_lost_worker=has_lost_worker))
+    about = identity()._replace(permission=noting, history=History(has_lost_worker=has_lost_worker))
 
     async def main(dispatcher: ActorDispatcher) -> None:
         async with process_at(service) as process:

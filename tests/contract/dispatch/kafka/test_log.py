@@ -1,6 +1,5 @@
 """Log lines of librdkafka: the log level, and the masking of secrets."""
 
-import dataclasses
 import logging
 
 import pytest
@@ -40,7 +39,7 @@ def test_credentials_in_properties_are_masked_although_they_are_no_secrets(caplo
 def test_secret_of_one_endpoint_is_masked_on_a_producer_shared_with_another_endpoint(caplog):
     """Two endpoints send to the same broker. For the second endpoint the host name of the broker is a secret."""
     caplog.set_level(logging.DEBUG, logger="actors.dispatch.librdkafka_log")
-    with_secret = dataclasses.replace(identity(), scrubber=Scrubber(["127.0.0.1"]))
+    with_secret = identity()._replace(scrubber=Scrubber(["127.0.0.1"]))
 
     async def main(producers):
         await failure(producers, spec("127.0.0.1:1", timeout_ms=1500), identity())
@@ -53,7 +52,7 @@ def test_secret_of_one_endpoint_is_masked_on_a_producer_shared_with_another_endp
 
 def test_server_name_that_is_a_secret_is_masked(caplog):
     caplog.set_level(logging.DEBUG, logger="actors.dispatch.librdkafka_log")
-    with_secret = dataclasses.replace(identity(), scrubber=Scrubber(["127.0.0.1"]))
+    with_secret = identity()._replace(scrubber=Scrubber(["127.0.0.1"]))
     run(dispatcher(), lambda producers: failure(producers, spec("127.0.0.1:1", timeout_ms=1500), with_secret))
     assert "[secret]:1" in caplog.text
     assert "127.0.0.1" not in caplog.text

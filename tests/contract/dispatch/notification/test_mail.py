@@ -2,7 +2,6 @@
 
 import email.policy
 import ssl
-from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,7 @@ def test_no_mail_is_sent_for_a_lost_claim() -> None:
         async with mail_server() as mails:
             url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example&from=te@x.example"
             with pytest.raises(NotSentError):
-                await notifier.send(spec(url), replace(identity(), permission=Withdrawn()))
+                await notifier.send(spec(url), identity()._replace(permission=Withdrawn()))
             return mails
 
     assert run(dispatcher(), body).accepted == []

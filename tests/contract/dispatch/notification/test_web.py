@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,7 +84,7 @@ def test_message_sent_to_one_channel_is_sent_to_the_other_channels_without_permi
             return bool(answers) and answers.pop()
 
     urls = [at(receiver, "/ok/before"), at(receiver, "/ok/afterwards")]
-    delivery = replace(identity(), permission=Once())
+    delivery = identity()._replace(permission=Once())
     output = run(dispatcher(), lambda notifier: notifier.send(spec(urls), delivery))
     assert [channel["status_code"] for channel in output["channels"]] == [200, 200]
     with pytest.raises(NotSentError):

@@ -1,7 +1,6 @@
 """A repeated delivery to a Redis Stream appends nothing until the marker of the delivery expires."""
 
 import asyncio
-import dataclasses
 import time
 
 from redis.crc import key_slot
@@ -50,7 +49,7 @@ def test_fifty_concurrent_attempts_append_one_entry(valkey, client):
 
 
 def with_history(delivery=None, **history):
-    return dataclasses.replace(delivery or identity(), history=History(**history))
+    return (delivery or identity())._replace(history=History(**history))
 
 
 def test_marker_is_small_and_expires_after_the_longest_wait(valkey, client):

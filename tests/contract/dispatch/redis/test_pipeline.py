@@ -42,7 +42,7 @@ def test_deliveries_of_a_shared_connection_do_not_wait_for_each_other():
 
 def test_failed_delivery_does_not_affect_deliveries_on_the_same_connection(valkey, client):
     client.set("text", "is no stream")
-    withdrawn = dataclasses.replace(identity("withdrawn"), permission=Withdrawn())
+    withdrawn = identity("withdrawn")._replace(permission=Withdrawn())
 
     async def main(streams):
         return await asyncio.gather(
