@@ -26,7 +26,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgresql_only
 TOGETHER, ROUNDS = 100, 5
-MAX_CALLS = 145
+MAX_CALLS = 126
 ENQUEUE = text("SELECT te_enqueue('mail', '{\"args\": [], \"options\": {}}') FROM generate_series(1, :count)")
 UNFINISHED = text("SELECT 1 FROM executions WHERE completed_at IS NULL LIMIT 1")
 
