@@ -57,7 +57,11 @@ def leaks(text: str, secret: str, most: int) -> set[str]:
     """Return the parts of a secret, longer than `most`, that occur in any reading of a text, ignoring case."""
     folded = secret.lower()
     windows = {folded[start : start + most + 1] for start in range(len(folded) - most)}
-    return {window for reading in _folded(text) for window in windows if window in reading}
+    # Each window contains one of these few blocks, so most readings need no search for the windows.
+    half = (most + 2) // 2
+    blocks = {folded[start : start + half] for start in range(0, len(folded) - half + 1, half)}
+    suspected = [reading for reading in _folded(text) if any(block in reading for block in blocks)]
+    return {window for reading in suspected for window in windows if window in reading}
 
 
 @lru_cache(maxsize=4)
