@@ -233,6 +233,12 @@ def add_letter(database: Database, execution_id: str | None = None, **values: An
     return str(database.fetch(add.returning(tables.dead_letters.c.letter_id))[0].letter_id)
 
 
+def add_rule(database: Database, name: str, channel: str, **conditions: Any) -> None:
+    """Add a notification rule as it is stored; without conditions it matches every failure."""
+    rule = {"events": ["execution.failed"], "channels": [channel], **(conditions or {"all": True})}
+    database.fetch(insert(tables.notification_rules).values(name=name, rule_json=rule))
+
+
 def add_letters(database: Database, count: int) -> list[str]:
     """Create `count` failed executions with their dead letters; return the execution ids."""
     failed = add_executions(database, count)

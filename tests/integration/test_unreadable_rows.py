@@ -164,8 +164,7 @@ class Readers:
             limits = {"rate": {"count": 1000, "per": "1s"}, "per_key": {"key": "{{input.user_id}}", "max_in_flight": 3}}
             register(api, name, config=name, payload_spec=name, spec=spec, limits=limits)
             quiet = {"from": "00:00", "to": "23:59", "timezone": "UTC"}
-            rule = {"events": ["execution.failed"], "channels": ["good"], "all": True, "quiet_hours": quiet}
-            assert api.post("/notification-rules", {"name": name, **rule}).status_code == 201
+            rows.add_rule(database, name, "good", all=True, quiet_hours=quiet)
             worker = WORKER if name == "good" else "bad"
             worker_lease.register(
                 database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=6_000_000

@@ -30,9 +30,8 @@ def test_uses_of_an_endpoint_name_each_kind(registered: Api, database: Database)
     nodes = [{"name": "a", "endpoint": "target"}, {"name": "b", "after": ["a"], "endpoint": "target"}]
     definition = {"name": "flow", "type": "WORKFLOW", "spec": {"nodes": nodes}}
     assert registered.post("/endpoints", definition).status_code == 201
-    for name, channels, endpoint in (("sends", ["target"], "other-*"), ("watches", ["caller"], "tar*")):
-        rule = {"name": name, "events": ["execution.failed"], "channels": channels, "endpoint": endpoint}
-        assert registered.post("/notification-rules", rule).status_code == 201
+    rows.add_rule(database, "sends", "target", endpoint="other-*")
+    rows.add_rule(database, "watches", "caller", endpoint="tar*")
     job = created(registered, cron(name="nightly"))
     created(registered, one_shot("waits"))
     workflow = {"name": "w", "nodes": nodes}

@@ -39,7 +39,6 @@ def test_invalid_input_is_refused(cli: Cli, database: Database, given: str, mess
     "command",
     [
         *("verify --rate nan", "verify --rate inf", "status --watch --every nan", "executions tail --every nan"),
-        "notifications test mail --wait nan",
     ],
 )
 def test_number_that_is_not_finite_is_refused(cli: Cli, command: str) -> None:

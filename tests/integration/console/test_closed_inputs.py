@@ -14,6 +14,7 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from benchmarks.console_addresses import addresses
+from tests import rows
 from tests.console_story import Story
 from tests.integration.client import Api, running
 from tests.integration.console.visitor import Visitor
@@ -37,8 +38,7 @@ def places(api: Api, database: Database) -> dict[str, str]:
     register(api, "chat")
     database.fetch(text("UPDATE jobs SET input = CAST(:input AS JSONB)"), {"input": f'{{"order": "{INPUT}"}}'})
     nodes = [{"name": "a", "endpoint": "chat", "input": {"text": DEFINED}}]
-    rule = {"name": "target", "events": ["execution.failed"], "channels": ["chat"], "all": True}
-    assert api.post("/notification-rules", rule).status_code == 201
+    rows.add_rule(database, "target", "chat")
     before = created(api, cron(input={"user_id": f"{INPUT}-1"}))["job_id"]
     changed = api.send("PUT", f"/jobs/{before}", json={"input": {"user_id": f"{INPUT}-2"}})
     assert changed.status_code == 200

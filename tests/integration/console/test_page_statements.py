@@ -47,8 +47,7 @@ def places(api: Api, database: Database) -> dict[str, str]:
     limits = {"max_in_flight": 5, "rate": {"count": 1, "per": "1h"}}
     assert api.send("PATCH", "/endpoints/target", json={"limits": limits}).status_code == 200
     for name in ("target", "r1", "r2", "r3", "r4"):
-        rule = {"name": name, "events": ["execution.failed"], "channels": ["chat"], "all": True}
-        assert api.post("/notification-rules", rule).status_code == 201
+        rows.add_rule(database, name, "chat")
     nodes = [
         {"name": "a", "endpoint": "chat"},
         *({"name": f"n{n}", "endpoint": "chat", "after": ["a"]} for n in range(NODES - 1)),

@@ -51,7 +51,7 @@ def test_secret_of_another_key_is_refused(app: Flask, database: Database) -> Non
     problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
 
 
-CATALOG = ("/payload-specs", "/configs", "/secrets", "/endpoints", "/notification-rules")
+CATALOG = ("/payload-specs", "/configs", "/secrets", "/endpoints")
 WRITES = [
     *[("POST", path) for path in CATALOG],
     *[("PUT", f"{path}/x") for path in CATALOG],
@@ -106,11 +106,6 @@ def test_similar_endpoint_is_suggested_to_readers_only(app: Flask, api: Api, dat
     [
         ("/jobs", one_shot("k", endpoint="welcome", callbacks={"on_failure": "welcom"}), "/callbacks/on_failure"),
         ("/workflows", {"name": "w", "nodes": [{"name": "a", "endpoint": "welcom"}]}, "/nodes/0/endpoint"),
-        (
-            "/notification-rules",
-            {"name": "r", "all": True, "events": ["job.failing"], "channels": ["welcom"]},
-            "/channels/0",
-        ),
     ],
 )
 def test_similar_endpoint_is_suggested_for_fields(shared_api: Api, path: str, body: Any, pointer: str) -> None:

@@ -202,7 +202,18 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
 ]
 
 
-@each_case(("code", "status", "cause", "expected_pointers"), CODES, ids=[code for code, *_ in CODES])
+def documented_codes() -> Iterator[str]:
+    for response in document.document()["components"]["responses"].values():
+        for media in response["content"].values():
+            yield from media["schema"]["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
+
+
+# A removed feature takes its codes with it. No operation has the codes of unknown paths and methods.
+KNOWN = {*documented_codes(), "NOT_FOUND", "METHOD_NOT_ALLOWED"}
+CASES = [case for case in CODES if case[0] in KNOWN]
+
+
+@each_case(("code", "status", "cause", "expected_pointers"), CASES, ids=[code for code, *_ in CASES])
 def test_cause_gives_its_error_code(
     stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], expected_pointers: list[str] | None
 ) -> None:
@@ -214,12 +225,6 @@ def test_cause_gives_its_error_code(
     body = response.get_data(as_text=True)
     for hidden in (SECRET, stock.api.key, "Traceback", 'File "', "SELECT", "UPDATE ", "psycopg"):
         assert hidden not in body
-
-
-def documented_codes() -> Iterator[str]:
-    for response in document.document()["components"]["responses"].values():
-        for media in response["content"].values():
-            yield from media["schema"]["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
 
 
 def test_every_documented_error_code_has_a_cause() -> None:

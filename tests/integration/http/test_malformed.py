@@ -19,7 +19,7 @@ from tests.integration.client import Api, services
 from tests.integration.http.document import document
 from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, URL_PARTS, VALUES
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
-from tests.rows import add_letter
+from tests.rows import add_letter, add_rule
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(900)]
 
@@ -46,8 +46,7 @@ def existing(shared_api: Api) -> dict[str, str]:
     register_all(shared_api)
     for name in ("send-welcome-email", "push-notification"):
         assert shared_api.post("/endpoints", http_endpoint(name)).status_code == 201
-    rule = {"name": "config", "events": ["execution.failed"], "channels": ["push-notification"], "endpoint": "x-*"}
-    assert shared_api.post("/notification-rules", rule).status_code == 201
+    add_rule(services(shared_api.app).database, "config", "push-notification", endpoint="x-*")
     # The first cursor creates the signing key, which must not appear as the effect of a refused request.
     assert shared_api.get("/endpoints", limit=1).json["cursor"] is not None
     created(shared_api, cron())

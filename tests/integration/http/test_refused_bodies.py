@@ -68,7 +68,6 @@ def test_pointer_names_the_invalid_field(
 
 RATE = {"count": 1, "per": "1s"}
 LATER = "2090-01-01T00:00:00Z"
-RULE = {"name": "r", "channels": ["c"], "all": True}
 MESSAGES = [
     (
         "/endpoints",
@@ -106,8 +105,6 @@ MESSAGES = [
     ("/endpoints", http_endpoint(spec={"url": "http://x/{{config.a}}"}), "the name of a config in `config`."),
     ("/bulk-operations", {"action": "cancel", "wanted": {}}, "/all: Must be true, because `wanted` filters by state"),
     ("/redrives", {"wanted": {}}, "/all: Must be true, because `wanted` is empty: confirm that all open dead letters"),
-    ("/notification-rules", RULE | {"events": ["job.fail"]}, "/events/0: Unknown event. Did you mean 'job.failing'?"),
-    ("/notification-rules", RULE | {"events": ["test"]}, "/events/0: Must be one of: execution.failed, "),
     (
         "/payload-specs",
         {"name": "s", "schema": {"type": "objekt"}},

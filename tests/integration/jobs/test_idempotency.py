@@ -110,16 +110,6 @@ def test_keys_of_the_service_are_refused_to_clients(api: Api, key: str) -> None:
     assert created(api, one_shot(f"x{key}"))["idempotency_key"] == f"x{key}"
 
 
-def test_test_message_is_sent_although_a_client_uses_its_key(api: Api) -> None:
-    register(api)
-    first = created(api, one_shot("test:k"))
-    answer = api.post("/endpoints/target/test", headers={"Idempotency-Key": "k"})
-    assert (answer.status_code, answer.json["idempotency_key"]) == (201, "te:test:k")
-    assert answer.json["job_id"] != first["job_id"]
-    again = api.post("/endpoints/target/test", headers={"Idempotency-Key": "k"})
-    assert (again.status_code, again.json["job_id"]) == (200, answer.json["job_id"])
-
-
 def test_cron_job_may_have_a_key(api: Api) -> None:
     register(api)
     first = created(api, cron(idempotency_key="nightly"))
