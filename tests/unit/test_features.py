@@ -3,8 +3,10 @@
 import re
 import subprocess
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
+from app.feature import Feature
 from app.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
@@ -57,16 +59,31 @@ def test_feature_file_has_a_standard_or_unique_name() -> None:
 
 
 def test_feature_is_named_in_its_own_places_only() -> None:
-    """If it fails, keep the import or the link out; CONTRIBUTING.md, *Removing a feature*."""
-    found = {feature.name: references(feature.name) for feature in FEATURES}
+    """If it fails, keep the import, the link or the operation out; CONTRIBUTING.md, *Removing a feature*."""
+    found = {feature.name: references(feature) for feature in FEATURES}
     assert {name: places for name, places in found.items() if places and name not in NEEDED} == {}
     assert {name for name in NEEDED if not found[name]} == set(), "remove it from NEEDED"
 
 
-def references(name: str) -> list[str]:
-    """Return the files that import a feature or link to its page, without its folders and the list of features."""
-    listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+def references(feature: Feature) -> list[str]:
+    """Return the files that import a feature, link to its page or name its operations, outside of its own places."""
+    name = feature.name
     own = re.compile(rf"(app|tests/\w+)/features/({name}/|__init__\.py)|docs/how-to/{name}\.md")
-    reference = re.compile(rf"\bapp\.features\.{name}\b|\bapp\.features import .*\b{name}\b|\b{name}\.md\b")
-    paths = [path for path in listed.stdout.splitlines() if not own.match(path) and (ROOT / path).exists()]
-    return [path for path in paths if reference.search((ROOT / path).read_text())]
+    imported = re.compile(rf"app\.features(\.| import .*\b){name}\b")
+    linked = re.compile("|".join([rf"\b{name}\.md\b", *operations(feature)]))
+    kept = {path: text for path, text in texts().items() if not own.match(path)}
+    return [path for path, text in kept.items() if (linked if path.endswith(".md") else imported).search(text)]
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Return the texts of all modules and documents by path."""
+    listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {path: (ROOT / path).read_text() for path in listed.stdout.splitlines() if (ROOT / path).exists()}
+
+
+def operations(feature: Feature) -> list[str]:
+    """Return a pattern for each operation of a feature, as documents name operations."""
+    views = [each for resource in feature.resources() for each in resource.operations.values()]
+    own = [each for each, view in views if view.__module__.startswith(f"app.features.{feature.name}.")]
+    return [f"`{each.method} {re.sub('<[^>]*>', '[^/`]+', each.path)}(?![^`?\\s])" for each in own]
