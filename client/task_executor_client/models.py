@@ -319,8 +319,6 @@ class ActorSpec(TypedDict):
     """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
     max_lost: NotRequired[int]
     """The execution fails with WORKER_LOST once so many attempts have lost their process."""
-    priority: NotRequired[int]
-    """Priority that the process has registered."""
     cron: NotRequired[str]
     """Schedule that the process has registered."""
     timezone: NotRequired[str]

@@ -12,7 +12,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.actor_options import OPTIONS, SCHEDULES, spec_of
-from app.catalog.endpoints.actor_priority import follow_priority
 from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
 from app.catalog.specs.actor import MAX_ACTOR_NAME, endpoint_name
 from app.kernel.access.api_keys import WORK_PREFIX, Scope
@@ -31,6 +30,7 @@ from app.kernel.errors import (
 )
 from app.kernel.sql import statement
 from schema.inline_bounds import MAX_ATTEMPTS, MAX_TIMEOUT_MS
+from schema.job_bounds import MAX_PRIORITY
 from schema.states import EndpointType
 
 REGISTRAR = Actor(name="actors")
@@ -144,7 +144,7 @@ def _register(
     spec = _spec_of(given)
     _check(name, spec, known, key)
     if known is None:
-        _create(database, name, spec, key)
+        _create(database, name, spec, _options_of(given), key)
     elif _with_fields_of_requests(before := _spec_in(known), spec) != before:
         _change(database, name, spec, key)
     # After the change, which a concurrent process may have replaced, or a request refused.
@@ -194,11 +194,15 @@ def _check_queue(spec: Mapping[str, Any], key: Key | None) -> None:
         )
 
 
-def _create(database: Database, name: str, spec: Mapping[str, Any], key: Key | None) -> None:
+def _create(
+    database: Database, name: str, spec: Mapping[str, Any], options: Mapping[str, Any], key: Key | None
+) -> None:
     definition = EndpointDefinition(
         type=EndpointType.ACTOR, payload_spec=None, config=None, spec=spec, retry_policy=_POLICY
     )
-    change, flow = AuditedChange(REGISTRAR), {"priority": spec["priority"]}
+    priority = options.get("priority")
+    flow = {"priority": min(max(priority, 0), MAX_PRIORITY)} if isinstance(priority, int) else {}
+    change = AuditedChange(REGISTRAR)
     try:
         versions.create(database, name, definition, change, flow=flow, stuck_timeout_ms=MAX_TIMEOUT_MS)
     except ConflictError:  # another process has registered it concurrently, or a request has taken the name
@@ -217,8 +221,6 @@ def _change(database: Database, name: str, spec: Mapping[str, Any], key: Key | N
         endpoint = versions.get(database, name)
         _check_is_actor(name, spec["actor"], endpoint.type, endpoint.spec, key)
         try:
-            if follow_priority(database, endpoint, spec["priority"], REGISTRAR):
-                continue  # with the new state of the endpoint
             _replace(database, endpoint, spec)
         except PreconditionFailedError:
             continue

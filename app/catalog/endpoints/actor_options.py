@@ -3,34 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
 from app.catalog.specs.actor import timeout_of
 from app.kernel.errors import InvalidRequestError, UnprocessableError
 from app.kernel.formats import show_duration
 from app.schedule.interval import parse_every
-from schema.job_bounds import MAX_PRIORITY
 
 DEFAULT_TIME_LIMIT_MS = 600_000
-_COPIED = ("max_lost", "soft_timeout_ms", "cron", "timezone", "interval")
-OPTIONS = (*_COPIED, "priority")
+OPTIONS = ("max_lost", "soft_timeout_ms", "cron", "timezone", "interval")
 SCHEDULES = {"cron", "interval"}
 
 
 def spec_of(actor: str, queue: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of an actor with Dramatiq's option `time_limit`, in milliseconds, and the options of OPTIONS."""
     timeout = timeout_of(options.get("time_limit", DEFAULT_TIME_LIMIT_MS))
-    spec: dict[str, Any] = {
-        "actor": actor,
-        "queue": queue,
-        "timeout_ms": timeout,
-        "priority": _priority_of(options.get("priority")),
-    }
-    spec |= {name: options[name] for name in _COPIED if options.get(name) is not None}
+    spec: dict[str, Any] = {"actor": actor, "queue": queue, "timeout_ms": timeout}
+    spec |= {name: options[name] for name in OPTIONS if options.get(name) is not None}
     return spec | {"interval": show_duration(_interval_of(spec))} if "interval" in spec else spec
-
-
-def _priority_of(given: object) -> int:
-    return min(max(given, 0), MAX_PRIORITY) if isinstance(given, int) else DEFAULT_PRIORITY
 
 
 def _interval_of(spec: Mapping[str, Any]) -> int:

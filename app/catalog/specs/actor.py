@@ -14,7 +14,7 @@ from app.catalog.templates.compilation import ALL, FieldKind
 from app.kernel.described_fields import described
 from app.kernel.suggestions import StrictSchema
 from schema.inline_bounds import MAX_TIMEOUT_MS
-from schema.job_bounds import MAX_NAME, MAX_PRIORITY
+from schema.job_bounds import MAX_NAME
 
 MAX_ACTOR_NAME = 255  # and of its queue
 OUTCOME_MS = 30_000  # Dramatiq ends an actor at its time limit; the worker waits a little longer for the outcome
@@ -100,7 +100,6 @@ class ActorSpec(StrictSchema):
         load_default=3,
         **described("the execution fails with WORKER_LOST once so many attempts have lost their process"),
     )
-    priority = whole(0, MAX_PRIORITY, **described("priority that the process has registered"))
     cron = text(200, **described("schedule that the process has registered", example="0 9 * * *"))
     timezone = text(100, **described("time zone of `cron`", example="Europe/Berlin"))
     interval = text(20, **described("interval that the process has registered", example="10m"))

@@ -33,7 +33,7 @@ def test_name_of_an_actor_endpoint_is_that_of_its_actor(api: Api) -> None:
 def test_registration_creates_an_endpoint_and_a_version_for_each_change(database: Database) -> None:
     assert register(database, [ACTOR]).endpoints == {"send_mail": "send-mail"}
     endpoint = versions.get(database, "send-mail")
-    assert endpoint.spec == {"actor": "send_mail", "queue": "mails", "timeout_ms": 31_000, "priority": 118}
+    assert endpoint.spec == {"actor": "send_mail", "queue": "mails", "timeout_ms": 31_000}
     assert (endpoint.version, endpoint.priority) == (1, 118)
     register(database, [ACTOR])
     assert versions.get(database, "send-mail").version == 1
@@ -153,22 +153,6 @@ def test_changed_options_keep_what_requests_have_set(api: Api, database: Databas
     assert (endpoint.retry_policy or {})["max_attempts"] == 7
     register(database, [ACTOR])
     assert "max_lost" not in versions.get(database, "send-mail").spec
-
-
-def test_priority_follows_the_code_and_stays_if_a_request_has_changed_it(api: Api, database: Database) -> None:
-    def registered(priority: int | None) -> int:
-        options = {} if priority is None else {"priority": priority}
-        register(database, [{**ACTOR, "options": options}])
-        return versions.get(database, "send-mail").priority
-
-    assert [registered(each) for each in (128, 118, 138, 128, 300, None)] == [128, 118, 138, 128, 255, 128]
-    assert api.send("PATCH", "/endpoints/send-mail", json={"priority": 9}).status_code == 200
-    assert [registered(each) for each in (None, 128, 118, 118)] == [9, 9, 118, 118]
-    assert api.send("PATCH", "/endpoints/send-mail", json={"priority": 7}).status_code == 200
-    assert registered(118) == 7
-    # The spec of a release that did not store the priority.
-    database.fetch(text("UPDATE endpoints SET spec = spec - 'priority' WHERE name = 'send-mail'"))
-    assert [registered(each) for each in (138, 138, 118)] == [7, 7, 118]
 
 
 def schedules_of(database: Database) -> list[tuple[str, str, str]]:

@@ -323,7 +323,7 @@ def test_time_limit_of_a_message_may_be_longer_than_that_of_its_actor(arguments:
     ],
 )
 def test_time_limit_of_an_actor_bounds_its_attempts(options: dict[str, object], timeout_ms: int) -> None:
-    assert spec_of("a", "q", options)["timeout_ms"] == timeout_ms
+    assert spec_of("a", "q", options) == {"actor": "a", "queue": "q", "timeout_ms": timeout_ms}
     assert spec_of("a", "q", {**options, "max_lost": 5})["max_lost"] == 5
 
 
