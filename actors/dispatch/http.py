@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -151,7 +152,8 @@ def duration_of(retry_after: str, now: float) -> int | None:
 
 def _unix_time(date: str) -> float | None:
     try:
-        return parsedate_to_datetime(date).timestamp()
+        found = parsedate_to_datetime(date)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()  # HTTP has GMT only
     except (ValueError, OverflowError):
         return None
 

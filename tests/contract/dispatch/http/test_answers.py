@@ -101,6 +101,18 @@ def test_date_in_retry_after_counts_from_the_date_of_the_answer(ahead):
     assert asked_by(head) is None
 
 
+def test_date_without_a_zone_is_in_gmt(monkeypatch):
+    """As in the format of asctime, which receivers of HTTP have to accept."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        head = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nDate: Sun Nov  6 08:49:37 1994\r\n"
+        assert asked_by(f"{head}Retry-After: Sun, 06 Nov 1994 08:49:43 GMT\r\n") == 6000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def asked_by(head: str):
     reader = AnswerReader()
     reader.feed(f"{head}\r\n".encode())
