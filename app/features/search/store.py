@@ -28,16 +28,18 @@ IDS = statement(
     UNION ALL
     SELECT 'bulk_operation', operation_id, action, 'id' FROM bulk_operations WHERE operation_id = :word
     UNION ALL
-    SELECT 'endpoint', name, spec->>'url', 'name' FROM endpoints WHERE name = :word AND deleted_at IS NULL
+    SELECT 'endpoint', name, spec->>'url', 'name' FROM endpoints WHERE name = lower(:word) AND deleted_at IS NULL
+       AND left(name, {length}) <> '{inline}'
     UNION ALL
-    SELECT 'payload_spec', name, NULL, 'name' FROM payload_specs WHERE name = :word
+    SELECT 'payload_spec', name, NULL, 'name' FROM payload_specs WHERE name = lower(:word)
     UNION ALL
-    SELECT 'config', name, NULL, 'name' FROM configs WHERE name = :word
+    SELECT 'config', name, NULL, 'name' FROM configs WHERE name = lower(:word)
     UNION ALL
-    SELECT 'secret', name, NULL, 'name' FROM secrets WHERE name = :word
+    SELECT 'secret', name, NULL, 'name' FROM secrets WHERE name = lower(:word)
     UNION ALL
-    SELECT 'notification_rule', name, NULL, 'name' FROM notification_rules WHERE name = :word
+    SELECT 'notification_rule', name, NULL, 'name' FROM notification_rules WHERE name = lower(:word)
     """,
+    **_LIMITS,
 )
 NAMES = statement(
     "search.names",
