@@ -165,7 +165,7 @@ class Claimer:
         if answer.flow_revision > revision:  # the claim took nothing and reported nothing
             repeated = self._repeat(rule, wanted, request, answer.flow_revision)
             if repeated is None:
-                return  # it is repeated by the new rules
+                return  # the next claim is by the new rules
             answer = repeated
         claimed += [Attempt(one, process.finalizer, process.shares) for one in answer.claims]
         now = time.monotonic()

@@ -34,7 +34,8 @@ RULES_OF = statement(
       FROM catalog_revision WHERE id = 'flow'
     UNION ALL
     SELECT 0, name, limits, breaker, paused_at IS NOT NULL, NULL FROM endpoints
-     WHERE name = ANY(:endpoints) AND (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL)
+     WHERE name = ANY (CAST(:endpoints AS TEXT[]))
+       AND (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL)
     UNION ALL
     SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues WHERE queue = :queue
     """,
@@ -100,11 +101,10 @@ class FlowRules:
         All rules take long to read if there are many, and other endpoints may change all the time. Raises
         UnavailableError.
         """
-        if self.by_endpoint is not known:
-            return None
         found = _Found.of(self._database.fetch(RULES_OF, {"queue": queue, "endpoints": list(endpoints)}))
         holds = not found.paused_queues and all(found.rules.get(name) == known.get(name) for name in endpoints)
-        return found.revision if holds else None
+        # Rules that another thread has read in between may be older than this revision.
+        return found.revision if holds and self.by_endpoint is known else None
 
     def _read(self, revision: int) -> None:
         found = _Found.of(self._database.fetch(RULES))
