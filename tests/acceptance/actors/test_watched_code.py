@@ -1,5 +1,7 @@
 """`dramatiq --watch`: changed code runs without another start."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,7 +41,9 @@ def test_changed_code_runs_without_another_start(
     source.write_text(MODULE.format(word="before"))
     user.stack.web()
     user.worker()
-    process = user.process("--watch", ".", "--watch-include", "**/*.py", module=NAME)
+    # Dramatiq starts itself again by the name `python`, which has to be found in the environment of the first start.
+    path = os.pathsep.join([str(Path(sys.executable).parent), user.env["PATH"]])
+    process = user.process("--watch", ".", "--watch-include", "**/*.py", module=NAME, PATH=path)
     wait_for_actors(database, "speak")
     monkeypatch.syspath_prepend(str(tmp_path))
     with sending(user, monkeypatch, NAME) as tasks:
