@@ -104,6 +104,15 @@ def add_executions(
     return executions
 
 
+def analyze(database: Database) -> None:
+    """Take statistics of executions and jobs, for joins of all rows.
+
+    An automatic ANALYZE during their insert sees no rows, and by its statistics such a join exceeds its time limit.
+    """
+    for table in ("executions", "jobs"):
+        database.fetch(text(f"ANALYZE {table}"))
+
+
 def move_to_one_shard(database: Database) -> None:
     """Put all executions into shard 0, whatever number of shards the database has by default."""
     database.fetch(text("UPDATE executions SET shard = 0 WHERE shard <> 0"))

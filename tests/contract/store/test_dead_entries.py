@@ -29,9 +29,7 @@ def dead(database: Database) -> Iterator[Database]:
     if database.is_cockroach:
         pytest.skip("counts blocks, which only PostgreSQL reports")
     rows.add_executions(database, DEAD, shards=SHARDS)
-    # An automatic ANALYZE during the insert sees no rows; by its statistics the joins below would never end.
-    database.fetch(text("ANALYZE executions"))
-    database.fetch(text("ANALYZE jobs"))
+    rows.analyze(database)
     due = "now() - INTERVAL '1 minute' - CAST(n AS BIGINT) * INTERVAL '1 millisecond'"
     numbered = "(SELECT execution_id, row_number() OVER (ORDER BY execution_id) AS n FROM executions) AS numbered"
     spread = f"FROM {numbered} WHERE numbered.execution_id = executions.execution_id"

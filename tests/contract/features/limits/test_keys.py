@@ -29,6 +29,7 @@ def test_thousands_of_keys_make_progress_beside_the_backlog_of_one_key(
 ) -> None:
     """The executions of the backlog are the oldest."""
     rows.add_executions(database, KEYS)
+    rows.analyze(database)
     database.fetch(GIVE_KEYS)
     rows.add_executions(database, BIG, due_in=-timedelta(minutes=1))
     database.fetch(text("UPDATE executions SET limit_key = '=big' WHERE limit_key = ''"))

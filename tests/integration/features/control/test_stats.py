@@ -99,6 +99,7 @@ def test_statistics_cover_recent_deliveries_and_running_executions(api: Api, dat
 def test_statistics_of_many_deliveries_cover_a_shorter_time(api: Api, database: Database) -> None:
     rows.add_endpoint(database)
     rows.add_executions(database, deliveries.NEWEST + 2_000, shards=2)
+    rows.analyze(database)
     # Completions one millisecond apart, up to now, in two shards; the second shard has one in a hundred.
     change = """
         UPDATE executions AS e SET status = 'SUCCESS', completed_at = now() - u.place * INTERVAL '1 millisecond',
