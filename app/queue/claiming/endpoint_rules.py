@@ -13,32 +13,22 @@ from app.kernel.sql import statement
 log = logging.getLogger(__name__)
 
 # One statement, so that rules and revision belong together.
-RULES = statement(
-    "flow.rules",
-    """
+_RULES = """
     SELECT revision, CAST(NULL AS TEXT) AS name, CAST(NULL AS JSONB) AS limits, CAST(NULL AS JSONB) AS breaker,
            false AS is_paused, CAST(NULL AS TEXT) AS queue
       FROM catalog_revision WHERE id = 'flow'
     UNION ALL
     SELECT 0, name, limits, breaker, paused_at IS NOT NULL, NULL FROM endpoints
-     WHERE limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL
+     WHERE (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL) {of_endpoints}
     UNION ALL
-    SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues
-    """,
-)
+    SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues {of_queue}
+    """
+RULES = statement("flow.rules", _RULES, of_endpoints="", of_queue="")
 RULES_OF = statement(
     "flow.rules_of",
-    """
-    SELECT revision, CAST(NULL AS TEXT) AS name, CAST(NULL AS JSONB) AS limits, CAST(NULL AS JSONB) AS breaker,
-           false AS is_paused, CAST(NULL AS TEXT) AS queue
-      FROM catalog_revision WHERE id = 'flow'
-    UNION ALL
-    SELECT 0, name, limits, breaker, paused_at IS NOT NULL, NULL FROM endpoints
-     WHERE name = ANY (CAST(:endpoints AS TEXT[]))
-       AND (limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL)
-    UNION ALL
-    SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues WHERE queue = :queue
-    """,
+    _RULES,
+    of_endpoints="AND name = ANY (CAST(:endpoints AS TEXT[]))",
+    of_queue="WHERE queue = :queue",
 )
 
 
